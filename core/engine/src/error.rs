@@ -1,0 +1,128 @@
+use std::error::Error as StdError;
+use std::fmt;
+
+/// The result of a store operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, as a kind that says what the caller can do, and a message that says what
+/// happened.
+///
+/// A failed check or a missing key is not an error: those are outcomes.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// What a caller can do about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The request makes no sense as it is. Nothing was done. Change it.
+    Invalid,
+    /// The request is larger than a limit allows. Nothing was done. Make it smaller.
+    LimitExceeded,
+    /// This engine cannot do that. Nothing was done. Use another engine or another operation.
+    Unsupported,
+    /// The store cannot be opened where or how it was asked for. Change the URL or the place.
+    Misplaced,
+    /// The engine could not be reached or was busy. Nothing was done. Try again.
+    Unavailable,
+    /// The engine may or may not have done it. Read before trying again.
+    OutcomeUnknown,
+    /// There is no space left. Nothing was written, and nothing is lost. Make room.
+    Full,
+    /// The stored data is damaged. Stop, and restore a backup.
+    Corrupt,
+    /// A fault in Keyward or below it. Report it.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The stable code shown by every door.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::LimitExceeded => "limit-exceeded",
+            Self::Unsupported => "unsupported",
+            Self::Misplaced => "misplaced",
+            Self::Unavailable => "unavailable",
+            Self::OutcomeUnknown => "outcome-unknown",
+            Self::Full => "full",
+            Self::Corrupt => "corrupt",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// What to do next, in one sentence.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Invalid => "Change the request; nothing was done.",
+            Self::LimitExceeded => "Make the request smaller, or split it; nothing was done.",
+            Self::Unsupported => "Use an engine that can do this; nothing was done.",
+            Self::Misplaced => "Change the store's URL or the place it points to.",
+            Self::Unavailable => "Try again; nothing was done.",
+            Self::OutcomeUnknown => {
+                "It may or may not have been done: read the keys before trying again."
+            }
+            Self::Full => "Make room; nothing was written and nothing is lost.",
+            Self::Corrupt => "Stop using this store, keep a copy of it, and restore a backup.",
+            Self::Internal => "This is a fault in Keyward: please report it.",
+        }
+    }
+
+    /// Whether the same request may succeed later, without a risk of doing it twice.
+    pub fn retryable(self) -> bool {
+        matches!(self, Self::Unavailable)
+    }
+}
+
+impl Error {
+    /// An error of a kind, with a message that says what happened.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The same error, caused by another.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What the caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What happened.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::LimitExceeded, message)
+    }
+
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The cause is part of the message, so it is not told again as a source.
+impl StdError for Error {}

@@ -1,0 +1,38 @@
+//! The contract between what uses a store and the database that keeps it.
+//!
+//! - [`Engine`] is what an adapter implements: read, scan, commit, watch, and say honestly what it
+//!   can do ([`Capabilities`]). Adapters are small and dumb.
+//! - [`Store`] is what callers use: it enforces limits and capabilities before an engine sees
+//!   anything, and builds listings on top of scans.
+//!
+//! Values are JSON text kept as bytes ([`Json`]): validated once on the way in, never parsed on the
+//! way out.
+
+mod capability;
+mod clock;
+mod commit;
+mod engine;
+mod entry;
+mod error;
+mod feed;
+mod json;
+mod scan;
+mod store;
+mod url;
+mod watch;
+
+pub use capability::{
+    Capabilities, ClockSource, Consistency, Durability, ExpirySupport, Limits, ScanOrder, Sharing,
+    Tier, WatchSupport,
+};
+pub use clock::{Clock, SystemClock};
+pub use commit::{Check, Commit, Expect, Expiry, Outcome, Put, Write};
+pub use engine::{BoxFuture, BoxStream, Engine, Stats, cannot_watch};
+pub use entry::{Entry, Revision, Version};
+pub use error::{Error, ErrorKind, Result};
+pub use feed::{ChangeLog, LogSlice, follow};
+pub use json::{Json, JsonError};
+pub use scan::{Cursor, Order, Page, Row, Scan, Want};
+pub use store::{List, Listed, Listing, Store};
+pub use url::StoreUrl;
+pub use watch::{Change, ChangeKind, Event};

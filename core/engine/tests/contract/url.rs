@@ -1,0 +1,53 @@
+use keyward_engine::{ErrorKind, StoreUrl};
+
+#[test]
+fn a_url_is_an_engine_a_place_and_options() {
+    for (text, engine, place, options) in [
+        ("memory:", "memory", "", &[][..]),
+        ("memory:?tier=advisory", "memory", "", &[("tier", "advisory")]),
+        ("embedded:./data", "embedded", "./data", &[]),
+        ("embedded:/a b/학:c", "embedded", "/a b/학:c", &[]),
+        ("embedded:C:\\data", "embedded", "C:\\data", &[]),
+        ("embedded:d?x=1&y=2", "embedded", "d", &[("x", "1"), ("y", "2")]),
+        ("embedded:d?x=a=b", "embedded", "d", &[("x", "a=b")]),
+        ("embedded:d?x=", "embedded", "d", &[("x", "")]),
+        ("embedded:d?", "embedded", "d", &[]),
+        ("embedded:d?x=1&&y=2&", "embedded", "d", &[("x", "1"), ("y", "2")]),
+        ("postgres://user@host:5432/db?x=?", "postgres", "//user@host:5432/db", &[("x", "?")]),
+    ] {
+        let mut url: StoreUrl = text.parse().unwrap();
+        assert_eq!((url.engine(), url.place()), (engine, place), "{text}");
+        let again: StoreUrl = url.to_string().parse().unwrap();
+        assert_eq!(again, url, "{text} is shown as {url}");
+        for (name, value) in options {
+            assert_eq!(url.take(name).as_deref(), Some(*value), "{text}");
+            assert_eq!(url.take(name), None, "an option is taken once");
+        }
+        url.finish(&[]).unwrap();
+    }
+}
+
+#[test]
+fn a_text_that_is_no_url_is_refused_with_an_example() {
+    for (text, says) in [
+        ("", "embedded:./data"),
+        ("data", "embedded:./data"),
+        ("./data", "embedded:./data"),
+        ("memory:?tier", "tier=VALUE"),
+        ("memory:?tier=atomic&tier=advisory", "\"tier\" stands twice"),
+    ] {
+        let error = text.parse::<StoreUrl>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.message().contains(says), "{text}: {error}");
+    }
+}
+
+#[test]
+fn an_option_that_nobody_took_is_refused_with_those_that_exist() {
+    let url: StoreUrl = "memory:?teir=advisory".parse().unwrap();
+    let error = url.clone().finish(&["tier", "history"]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.message().contains("\"teir\""), "{error}");
+    assert!(error.message().contains("it takes tier, history"), "{error}");
+    assert!(url.finish(&[]).unwrap_err().message().contains("it takes none"));
+}

@@ -1,0 +1,139 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use keyward_engine::{
+    BoxFuture, BoxStream, Capabilities, ChangeLog, Clock, Commit, Engine, Entry, Error, ErrorKind,
+    Event, LogSlice, Outcome, Page, Result, Revision, Scan, Stats, SystemClock, WatchSupport,
+    follow,
+};
+use keyward_key::{Key, KeyRange};
+use tokio::sync::watch;
+
+use crate::Options;
+use crate::state::State;
+
+/// A store in memory. Clones share it.
+#[derive(Clone)]
+pub struct Memory {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    capabilities: Capabilities,
+    clock: Box<dyn Clock>,
+    state: Mutex<State>,
+    /// Tells watchers the revision of the last commit.
+    committed: watch::Sender<Revision>,
+}
+
+impl Memory {
+    /// An empty store with every capability and the machine's clock.
+    pub fn new() -> Self {
+        Self::with(Options::default(), SystemClock)
+    }
+
+    /// An empty store with other options or another clock.
+    pub fn with(options: Options, clock: impl Clock) -> Self {
+        let shared = Shared {
+            capabilities: options.capabilities(),
+            clock: Box::new(clock),
+            state: Mutex::new(State::new(options.history, options.lag())),
+            committed: watch::Sender::new(Revision(0)),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A commit changes the state only after everything that can fail, so a panic elsewhere
+        // leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keeps_history(&self) -> bool {
+        self.capabilities.watch == WatchSupport::Resumable
+    }
+
+    fn commit(&self, commit: Commit) -> Result<Outcome> {
+        let mut state = self.state();
+        // Read under the lock, so that commits and their clocks have one order.
+        let outcome = state.commit(commit, self.clock.now())?;
+        let latest = state.revision();
+        drop(state);
+        self.committed
+            .send_if_modified(|known| latest > std::mem::replace(known, latest.max(*known)));
+        Ok(match outcome {
+            Outcome::Applied { versions, .. } if !self.keeps_history() => {
+                Outcome::Applied { revision: None, versions }
+            }
+            outcome => outcome,
+        })
+    }
+}
+
+impl Engine for Memory {
+    fn capabilities(&self) -> &Capabilities {
+        &self.shared.capabilities
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
+        Box::pin(async move {
+            let state = self.shared.state();
+            let now = self.shared.clock.now();
+            Ok(keys.iter().map(|key| state.get(key, now)).collect())
+        })
+    }
+
+    fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(async move { Ok(self.shared.state().scan(scan, self.shared.clock.now())) })
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
+        Box::pin(async move { self.shared.commit(commit) })
+    }
+
+    fn watch(&self, range: KeyRange, since: Option<Revision>) -> BoxStream<'static, Result<Event>> {
+        if !self.shared.keeps_history() {
+            return keyward_engine::cannot_watch(self.shared.capabilities.engine);
+        }
+        let log = Log { shared: self.shared.clone(), committed: self.shared.committed.subscribe() };
+        follow(log, range, since)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        Box::pin(async move {
+            let stats = self.shared.state().stats();
+            Ok(if self.shared.keeps_history() {
+                stats
+            } else {
+                Stats { revision: None, earliest_revision: None, ..stats }
+            })
+        })
+    }
+}
+
+struct Log {
+    shared: Arc<Shared>,
+    committed: watch::Receiver<Revision>,
+}
+
+impl ChangeLog for Log {
+    async fn latest(&self) -> Result<Revision> {
+        Ok(self.shared.state().revision())
+    }
+
+    async fn read(&self, after: Revision) -> Result<LogSlice> {
+        Ok(self.shared.state().read_log(after))
+    }
+
+    async fn wait(&mut self, after: Revision) -> Result<()> {
+        let changed = self.committed.wait_for(|latest| *latest > after).await;
+        changed.map(drop).map_err(|_| Error::new(ErrorKind::Unavailable, "the store was closed"))
+    }
+}

@@ -1,0 +1,100 @@
+//! A key never has the same version twice.
+
+use std::collections::HashSet;
+
+use keyward_engine::{Commit, ErrorKind, Expiry, Outcome};
+
+use super::{key, put};
+use crate::subject::Subject;
+
+pub async fn every_put_gives_a_new_version(subject: Subject) {
+    let key = key("slot");
+    let mut seen = HashSet::new();
+    for _ in 0..10 {
+        let version = subject.put(&key, put("1")).await.version;
+        assert!(seen.insert(version.clone()), "{version:?} came twice");
+    }
+}
+
+pub async fn versions_do_not_come_back_after_delete_and_re_create(subject: Subject) {
+    let (slot, other) = (key("slot"), key("other"));
+    let mut seen = HashSet::new();
+    for n in 0..10 {
+        for _ in 0..=n % 3 {
+            let version = subject.put(&slot, put("1")).await.version;
+            assert!(seen.insert(version.clone()), "{version:?} came twice");
+        }
+        subject.delete(&slot).await;
+        if n % 2 == 0 {
+            subject.put(&other, put("1")).await;
+        }
+    }
+}
+
+pub async fn versions_do_not_come_back_after_expiry_and_re_create(subject: Subject) {
+    let Some(ttl) = subject.ttl() else {
+        return super::expiry::assert_refused(&subject).await;
+    };
+    let key = key("slot");
+    let mut seen = HashSet::new();
+    for _ in 0..3 {
+        let entry = subject.put(&key, put("1").expiring(Expiry::After(ttl))).await;
+        assert!(seen.insert(entry.version), "came twice");
+        subject.pass_to(entry.expires.unwrap()).await;
+        subject.assert_absent(&key).await;
+    }
+}
+
+pub async fn the_outcome_tells_the_versions_that_reads_show(subject: Subject) {
+    let (set, gone, sum) = (key("set"), key("gone"), key("sum"));
+    subject.put(&gone, put("1")).await;
+    let mut commits =
+        vec![Commit::new().put(set.clone(), put("1")), Commit::new().delete(gone.clone())];
+    if subject.capabilities().add {
+        commits.push(Commit::new().add(sum.clone(), 1));
+        let together =
+            Commit::new().add(sum.clone(), 1).delete(gone.clone()).put(set.clone(), put("2"));
+        if subject.limits().commit_keys_max >= 3 {
+            commits.push(together);
+        } else {
+            subject.assert_refused(together, ErrorKind::LimitExceeded).await;
+        }
+    }
+    for commit in commits {
+        let keys: Vec<_> = commit.writes.iter().map(|w| w.key().clone()).collect();
+        let Outcome::Applied { versions, revision } = subject.commit(commit).await else {
+            panic!("nothing was checked");
+        };
+        let entries = subject.store.get_many(&keys).await.unwrap();
+        let shown: Vec<_> = entries.into_iter().map(|e| Some(e?.version)).collect();
+        assert_eq!(versions, shown);
+        assert_eq!(revision.is_some(), subject.can_watch());
+    }
+}
+
+pub async fn revisions_grow_with_every_commit_that_changes_something(subject: Subject) {
+    let slot = key("slot");
+    let commit = async |commit: Commit| match subject.commit(commit).await {
+        Outcome::Applied { revision, .. } => revision,
+        conflicted => panic!("{conflicted:?} without a check"),
+    };
+    if !subject.can_watch() {
+        let revision = commit(Commit::new().put(slot, put("1"))).await;
+        assert_eq!(revision, None, "no history, no revision");
+        return;
+    }
+    let mut last = subject.revision().await;
+    for n in 0..10 {
+        let change = if n % 3 == 2 {
+            Commit::new().delete(slot.clone())
+        } else {
+            Commit::new().put(slot.clone(), put("1"))
+        };
+        let revision = commit(change).await;
+        assert!(revision > last, "{revision:?} after {last:?}");
+        last = revision;
+        let nothing = commit(Commit::new().delete(key("absent"))).await;
+        assert_eq!(nothing, last, "the revision the store was at");
+        assert_eq!(subject.revision().await, last);
+    }
+}

@@ -1,0 +1,225 @@
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::{StreamExt, stream};
+use keyward_engine::{
+    BoxFuture, BoxStream, Capabilities, Commit, Engine, Entry, Error, ErrorKind, Event, Outcome,
+    Page, Result, Revision, Scan, Stats,
+};
+use keyward_key::{Key, KeyRange};
+use tokio::sync::watch;
+
+use super::{Call, Fault, Faults, When};
+
+/// An engine whose calls go wrong by plan: a handle of one process on a store that others may use
+/// too. Clones are the same handle.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// use std::sync::Arc;
+/// use keyward_engine::{ErrorKind, Json, Put, Store};
+/// use keyward_key::Key;
+/// use keyward_memory::Memory;
+/// use keyward_testkit::{Faults, FaultyEngine, When};
+///
+/// let faulty = FaultyEngine::new(Arc::new(Memory::new()), Faults::crash_at(1, When::Before));
+/// let store = Store::new(faulty.clone());
+/// let (a, one) = (Key::parse("a")?, Put::new(Json::from_integer(1)));
+/// store.put(a.clone(), one.clone()).await?;
+/// let crashed = store.put(a.clone(), one).await.unwrap_err();
+/// assert_eq!(crashed.kind(), ErrorKind::Unavailable);
+///
+/// // The next process finds what the first one left.
+/// let store = Store::new(faulty.revive());
+/// assert!(store.get(&a).await?.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct FaultyEngine {
+    inner: Arc<dyn Engine>,
+    script: Arc<Mutex<Script>>,
+    /// Whether this handle is dead. Handles of one store have one each.
+    crashed: Arc<watch::Sender<bool>>,
+}
+
+struct Script {
+    faults: Faults,
+    trace: Vec<(Call, Fault)>,
+}
+
+impl FaultyEngine {
+    /// A handle on an engine, with faults to come.
+    pub fn new(inner: Arc<dyn Engine>, faults: Faults) -> Self {
+        let trace = Vec::new();
+        Self {
+            inner,
+            script: Arc::new(Mutex::new(Script { faults, trace })),
+            crashed: Arc::new(watch::Sender::new(false)),
+        }
+    }
+
+    /// Another handle on the same engine, alive, as of a process started after this one crashed.
+    /// The plan and the count of calls go on.
+    #[must_use]
+    pub fn revive(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            script: self.script.clone(),
+            crashed: Arc::new(watch::Sender::new(false)),
+        }
+    }
+
+    /// The engine itself, without faults: to look at what is left.
+    pub fn inner(&self) -> Arc<dyn Engine> {
+        self.inner.clone()
+    }
+
+    /// Whether this handle is dead.
+    pub fn is_crashed(&self) -> bool {
+        *self.crashed.borrow()
+    }
+
+    /// How many calls were made, by all handles. Calls of a dead handle do not count.
+    pub fn calls(&self) -> u64 {
+        self.script().trace.len() as u64
+    }
+
+    /// What happened to each call, in order.
+    pub fn trace(&self) -> Vec<(Call, Fault)> {
+        self.script().trace.clone()
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_fault(&self, call: Call) -> Fault {
+        let mut script = self.script();
+        let number = script.trace.len() as u64;
+        let fault = script.faults.next(number);
+        script.trace.push((call, fault));
+        fault
+    }
+
+    fn crash(&self) {
+        self.crashed.send_replace(true);
+    }
+
+    /// Refuses what a dead handle is asked, before anything is done.
+    fn alive(&self) -> Result<()> {
+        if self.is_crashed() { Err(dead()) } else { Ok(()) }
+    }
+
+    async fn call<T>(&self, call: Call, act: impl Future<Output = Result<T>>) -> Result<T> {
+        self.alive()?;
+        match self.next_fault(call) {
+            Fault::None => act.await,
+            Fault::Fail => Err(Error::new(ErrorKind::Unavailable, "injected failure")),
+            Fault::Unanswered(When::Before) => Err(unanswered(call)),
+            Fault::Unanswered(When::After) => {
+                // Whether it worked is just what the caller does not learn.
+                let _ = act.await;
+                Err(unanswered(call))
+            }
+            Fault::Crash(When::Before) => {
+                self.crash();
+                Err(dead())
+            }
+            Fault::Crash(When::After) => {
+                let _ = act.await;
+                self.crash();
+                Err(unanswered(call))
+            }
+            fault @ (Fault::Delay(When::Before, _) | Fault::Yield(When::Before, _)) => {
+                wait(fault).await;
+                self.alive()?;
+                act.await
+            }
+            fault @ (Fault::Delay(When::After, _) | Fault::Yield(When::After, _)) => {
+                let answer = act.await;
+                wait(fault).await;
+                if self.is_crashed() {
+                    return Err(unanswered(call));
+                }
+                answer
+            }
+        }
+    }
+}
+
+async fn wait(fault: Fault) {
+    match fault {
+        Fault::Delay(_, time) => tokio::time::sleep(time).await,
+        Fault::Yield(_, times) => {
+            for _ in 0..times {
+                tokio::task::yield_now().await;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn dead() -> Error {
+    Error::new(ErrorKind::Unavailable, "crashed")
+}
+
+/// The error of a call whose answer did not arrive.
+fn unanswered(call: Call) -> Error {
+    let kind = match call {
+        Call::Commit => ErrorKind::OutcomeUnknown,
+        Call::Get | Call::Scan => ErrorKind::Unavailable,
+    };
+    Error::new(kind, "injected loss of the answer")
+}
+
+impl Engine for FaultyEngine {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
+        Box::pin(self.call(Call::Get, self.inner.get_many(keys)))
+    }
+
+    fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(self.call(Call::Scan, self.inner.scan(scan)))
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
+        Box::pin(self.call(Call::Commit, self.inner.commit(commit)))
+    }
+
+    /// Passes on what the engine tells, until the handle crashes.
+    fn watch(&self, range: KeyRange, since: Option<Revision>) -> BoxStream<'static, Result<Event>> {
+        let events = self.inner.watch(range, since);
+        let crashed = self.crashed.subscribe();
+        Box::pin(stream::unfold(Some((events, crashed)), async |watching| {
+            let (mut events, mut crashed) = watching?;
+            let event = tokio::select! {
+                biased;
+                // Does not match when the handle was dropped alive: then it never crashes.
+                Ok(_) = crashed.wait_for(|crashed| *crashed) => None,
+                event = events.next() => Some(event?),
+            };
+            match event {
+                Some(event) => Some((event, Some((events, crashed)))),
+                None => Some((Err(dead()), None)),
+            }
+        }))
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        Box::pin(async move {
+            self.alive()?;
+            self.inner.stats().await
+        })
+    }
+
+    fn backup<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.alive()?;
+            self.inner.backup(file).await
+        })
+    }
+}

@@ -1,0 +1,7 @@
+//! Faults between a protocol and its engine.
+
+mod engine;
+mod plan;
+
+pub use engine::FaultyEngine;
+pub use plan::{Call, Fault, Faults, Rates, When};

@@ -1,0 +1,55 @@
+//! The behaviours every engine must show, a clock that tests own, and injected faults.
+//!
+//! # Conformance
+//!
+//! An adapter has one test file. It says where stores can be opened ([`Place`]) and calls
+//! [`conformance!`], which makes one named test of each behaviour:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use keyward_engine::{BoxFuture, Engine};
+//! use keyward_memory::{Memory, Options};
+//! use keyward_testkit::{Place, TestClock};
+//!
+//! struct InMemory;
+//!
+//! impl Place for InMemory {
+//!     fn open(&self, clock: TestClock) -> BoxFuture<'_, Arc<dyn Engine>> {
+//!         let engine = Memory::with(Options::default(), clock);
+//!         Box::pin(async { Arc::new(engine) as Arc<dyn Engine> })
+//!     }
+//! }
+//!
+//! keyward_testkit::conformance!(memory, InMemory);
+//! # fn main() {}
+//! ```
+//!
+//! Nothing is skipped: what an engine says it cannot do, it must refuse, and leave the store as it
+//! was. Random behaviours print their seed and the command that runs it again
+//! (`KEYWARD_SEED=n`); `KEYWARD_DEEP=1` tries more.
+//!
+//! # Faults
+//!
+//! [`FaultyEngine`] wraps an engine and fails, delays or crashes between any two calls, by a script
+//! or by a seed: what protocols above the engine are tested on.
+
+mod behaviours;
+mod clock;
+mod faults;
+mod place;
+mod reference;
+mod run;
+mod seeds;
+mod subject;
+#[doc(hidden)]
+pub mod suite;
+mod watcher;
+
+pub use clock::TestClock;
+pub use faults::{Call, Fault, Faults, FaultyEngine, Rates, When};
+pub use place::Place;
+#[doc(hidden)]
+pub use run::run;
+pub use seeds::{Replay, Test, deep, seeds};
+pub use subject::Subject;
