@@ -1,0 +1,162 @@
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use keyward_engine::{
+    BoxFuture, BoxStream, Capabilities, Clock, Commit, Engine, Entry, Error, ErrorKind, Event,
+    Outcome, Page, Result, Revision, Scan, Stats, SystemClock, follow,
+};
+use keyward_key::{Key, KeyRange};
+use tokio::sync::{oneshot, watch};
+
+use crate::committer::Committer;
+use crate::directory::{User, holds_store};
+use crate::environment::Environment;
+use crate::error::{from_io, from_lmdb};
+use crate::history::{Log, Lookout};
+use crate::{Options, maintenance, registry};
+
+/// A store in a directory. Clones share it; the last one dropped closes it, after what is queued
+/// has been committed.
+#[derive(Clone)]
+pub struct Embedded {
+    shared: Arc<Shared>,
+}
+
+/// An open store: what all handles of this process share.
+pub(crate) struct Shared {
+    // In this order: the threads end before the environment closes.
+    committer: Committer,
+    pub(crate) lookout: Lookout,
+    pub(crate) core: Arc<Core>,
+}
+
+/// What the threads of a store share with its handles.
+pub(crate) struct Core {
+    pub(crate) environment: Environment,
+    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) options: Options,
+    capabilities: Capabilities,
+    /// Tells watchers the revision of the last commit.
+    committed: watch::Sender<Revision>,
+    // Last: the environment is closed before we say that we are gone.
+    _user: User,
+}
+
+impl Embedded {
+    /// Opens the store in a directory, creating both if they do not exist. A store that this process
+    /// already has open is shared. Blocks: it reads and may write files.
+    pub fn open(directory: &Path, options: Options) -> Result<Self> {
+        Self::open_with(directory, options, SystemClock)
+    }
+
+    /// Opens the store in a directory, unless there is none: then nothing is made.
+    pub fn open_existing(directory: &Path, options: Options) -> Result<Option<Self>> {
+        if holds_store(directory)? { Self::open(directory, options).map(Some) } else { Ok(None) }
+    }
+
+    /// [`Embedded::open`] with another clock. If the store is already open, its clock stays.
+    pub fn open_with(directory: &Path, options: Options, clock: impl Clock) -> Result<Self> {
+        Ok(Self { shared: registry::open(directory, options, Box::new(clock))? })
+    }
+}
+
+impl Shared {
+    pub(crate) fn start(
+        environment: Environment,
+        user: User,
+        options: Options,
+        clock: Box<dyn Clock>,
+    ) -> Result<Self> {
+        let (latest, _) = environment.revisions()?;
+        let core = Arc::new(Core {
+            environment,
+            clock,
+            options,
+            capabilities: options.capabilities(),
+            committed: watch::Sender::new(latest),
+            _user: user,
+        });
+        Ok(Self {
+            committer: Committer::start(core.clone())?,
+            lookout: Lookout::start(core.clone())?,
+            core,
+        })
+    }
+}
+
+impl Core {
+    /// Tells watchers that the store has come to a revision.
+    pub(crate) fn committed(&self, latest: Revision) {
+        self.committed.send_if_modified(|known| {
+            let newer = latest > *known;
+            *known = latest.max(*known);
+            newer
+        });
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Revision> {
+        self.committed.subscribe()
+    }
+
+    fn stats(&self) -> Result<Stats> {
+        let failed = |error| from_lmdb("cannot read the store's size", error);
+        let (revision, earliest) = self.environment.revisions()?;
+        let txn = self.environment.read()?;
+        Ok(Stats {
+            entries: self.environment.tables.entries.len(&txn).map_err(failed)?,
+            bytes: Some(self.environment.env.real_disk_size().map_err(failed)?),
+            revision: Some(revision),
+            earliest_revision: Some(earliest),
+        })
+    }
+}
+
+/// Reads run where they are called: a read of mapped memory costs less than handing it to another
+/// thread (`docs/decisions/0004-inline-reads.md`).
+impl Engine for Embedded {
+    fn capabilities(&self) -> &Capabilities {
+        &self.shared.core.capabilities
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {
+        let core = &self.shared.core;
+        Box::pin(async move { core.environment.get(key, &*core.clock) })
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
+        let core = &self.shared.core;
+        Box::pin(async move { core.environment.get_many(keys, &*core.clock) })
+    }
+
+    fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
+        let core = &self.shared.core;
+        Box::pin(async move { core.environment.scan(scan, &*core.clock) })
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
+        Box::pin(self.shared.committer.commit(commit))
+    }
+
+    fn watch(&self, range: KeyRange, since: Option<Revision>) -> BoxStream<'static, Result<Event>> {
+        follow(Log::new(self.shared.clone()), range, since)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        Box::pin(async move { self.shared.core.stats() })
+    }
+
+    fn backup<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let (done, result) = oneshot::channel();
+            let (core, file) = (self.shared.core.clone(), file.to_owned());
+            thread::Builder::new()
+                .name("keyward-backup".to_owned())
+                .spawn(move || done.send(maintenance::backup(&core.environment, &file)))
+                .map_err(|error| from_io("cannot start the backup thread", &error))?;
+            result.await.unwrap_or_else(|_| {
+                Err(Error::new(ErrorKind::Internal, "the backup stopped in the middle"))
+            })
+        })
+    }
+}
