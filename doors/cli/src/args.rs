@@ -1,0 +1,190 @@
+//! The command line: what is common to all commands.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use keyward::Store;
+
+use crate::command::Command;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::{config, output};
+
+/// The data layer over key-value stores.
+///
+/// A store is named by a URL: embedded:DIRECTORY is a store on this machine that several processes
+/// may share; memory: lives as long as one command, for trying things. The URL comes from
+/// -s, else from KEYWARD_STORE, else from the first config file that exists: --config FILE,
+/// ./keyward.toml, ~/.config/keyward/config.toml (with a line such as store = "embedded:./data").
+///
+/// Keys are segments with colons between them (user:7:name); values are JSON. A prefix such as
+/// user:7 means everything below it: user:7:name, but neither user:7 itself nor user:70.
+#[derive(Debug, Parser)]
+#[command(name = "keyward", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    shape: Shape,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Target {
+    /// The store, for example embedded:./data
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "URL",
+        env = "KEYWARD_STORE",
+        hide_env_values = true
+    )]
+    store: Option<String>,
+    /// The file that names the store when neither -s nor KEYWARD_STORE does
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// In which form.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+struct Shape {
+    /// Write JSON: results on standard output, errors on standard error
+    #[arg(long, global = true, conflicts_with = "text")]
+    json: bool,
+    /// Write text for people, also when a program reads it (scan, watch and stats write JSON then)
+    #[arg(long, global = true)]
+    text: bool,
+}
+
+impl Target {
+    /// The URL of the store.
+    pub fn url(&self) -> Result<String> {
+        config::store_url(self.store.as_deref(), self.config.as_deref())
+    }
+
+    /// Opens the store, making one if there is none.
+    pub async fn open(&self) -> Result<Store> {
+        Ok(keyward::open(&self.url()?).await?)
+    }
+
+    /// Opens a store that must be there: a mistyped name should not leave an empty one behind.
+    pub async fn open_existing(&self) -> Result<Store> {
+        let url = self.url()?;
+        keyward::open_existing(&url).await?.ok_or_else(|| {
+            Failure::new(Exit::Absent, "not-found", no_store(&url)).hint(HOW_TO_MAKE_ONE)
+        })
+    }
+
+    /// Opens a store to look something up: where there is none, nothing is found, and a note says
+    /// why.
+    pub async fn open_to_read(&self, output: &Output) -> Result<Store> {
+        let url = self.url()?;
+        if let Some(store) = keyward::open_existing(&url).await? {
+            return Ok(store);
+        }
+        if !output.json() {
+            output::note(format_args!("{}; {HOW_TO_MAKE_ONE}", no_store(&url)));
+        }
+        Ok(keyward::open("memory:").await?)
+    }
+}
+
+const HOW_TO_MAKE_ONE: &str = "put and import make one";
+
+fn no_store(url: &str) -> String {
+    format!("there is no store at {url}")
+}
+
+impl Cli {
+    /// What to show beside the exit codes.
+    pub const EXAMPLES: &str = r#"Examples:
+  keyward -s embedded:./data put user:7:name '"Ada"'
+  keyward -s embedded:./data get user:7:name
+  export KEYWARD_STORE=embedded:./data
+  keyward ls user --depth 1
+  keyward export > all.jsonl"#;
+
+    /// The whole command line, as help, completions and manual show it.
+    pub fn definition() -> clap::Command {
+        Self::command().after_help(format!("{}\n\n{}", Self::EXAMPLES, Exit::help()))
+    }
+
+    /// Reads this process's arguments.
+    pub fn read() -> Result<Self, clap::Error> {
+        Self::read_from(std::env::args_os())
+    }
+
+    fn read_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut definition = Self::definition();
+        let matches = definition.try_get_matches_from_mut(arguments)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))
+    }
+
+    /// The form asked for.
+    pub fn form(&self) -> output::Form {
+        match (self.shape.json, self.shape.text) {
+            (true, _) => output::Form::Json,
+            (false, true) => output::Form::Text,
+            (false, false) => output::Form::Fitting,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Cli, clap::Error> {
+        Cli::read_from(line.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::definition().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example_in_its_help() {
+        for command in Cli::definition().get_subcommands() {
+            let name = command.get_name();
+            let help = command.get_after_help().map(ToString::to_string);
+            let example = |line: &str| line.contains("keyward") && line.contains(name);
+            assert!(help.is_some_and(|help| help.lines().any(example)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_negative_number_is_a_value_and_flags_may_stand_anywhere() {
+        for line in [
+            "keyward -s memory: put n -5",
+            "keyward put n -1.5e3 -s memory: --json",
+            "keyward put --ttl 90s n - --if-absent -s memory:",
+        ] {
+            assert!(read(line).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        for line in [
+            "keyward ls --json --text",
+            "keyward put k 1 --if-version 3 --if-absent",
+            "keyward del",
+            "keyward del k --prefix p",
+            "keyward del --prefix p --if-version 3",
+            "keyward ls --limit 0",
+            "keyward ls --depth 0",
+            "keyward watch p --key k",
+            "keyward put k 1 --ttl 0s",
+        ] {
+            assert!(read(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::HumanCount;
+use keyward::{KeyRange, Prefix, Store, Want};
+use serde::Serialize;
+
+use crate::args::Target;
+use crate::failure::{Failure, Result};
+use crate::interrupt::Interrupt;
+use crate::line::{self, Fields};
+use crate::output::Output;
+use crate::pages::Pages;
+use crate::progress::Progress;
+
+/// Write entries as JSON lines
+///
+/// In key order, one line each with key, value, and metadata and expiry if there are any; values
+/// byte for byte as they are stored. import reads it. A store that changes meanwhile is read page by
+/// page, each at its own moment; for a copy of one moment there is backup.
+#[derive(Debug, Args)]
+#[command(after_help = r#"Examples:
+  keyward export > all.jsonl
+  keyward export user:7 -o ada.jsonl
+  keyward -s embedded:./data export | keyward -s embedded:./copy import"#)]
+pub struct Arguments {
+    /// Export what lies below this prefix, for example user:7; everything if left out
+    prefix: Option<String>,
+    /// Write to this file, which appears, or is replaced, once it is whole
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Done {
+    file: String,
+    exported: u64,
+}
+
+pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    let prefix = super::prefix(arguments.prefix.as_deref())?;
+    let store = target.open_existing().await?;
+    let Some(file) = arguments.output else {
+        let progress = if output.terminal() {
+            Progress::none()
+        } else {
+            progress(&store, &prefix, output).await?
+        };
+        export(&store, &prefix, &progress, |lines| output.write_all(lines)).await?;
+        return Ok(());
+    };
+    let exported = into_file(&store, &prefix, &file, output).await?;
+    let file = file.display().to_string();
+    if output.json() {
+        return output.write_json(&Done { file, exported });
+    }
+    writeln!(output, "exported {} entries to {file}", HumanCount(exported))
+}
+
+/// The number of entries is known beforehand only of a whole store.
+async fn progress(store: &Store, prefix: &Prefix, output: &Output) -> Result<Progress> {
+    let total = match prefix.depth() {
+        0 => Some(store.stats().await?.entries),
+        _ => None,
+    };
+    Ok(Progress::counted("exporting", "entries", total, output))
+}
+
+/// Hands over lines, a page at a time; gives the number of entries.
+async fn export(
+    store: &Store,
+    prefix: &Prefix,
+    progress: &Progress,
+    mut write: impl FnMut(&[u8]) -> Result,
+) -> Result<u64> {
+    let mut exported = 0;
+    let mut lines = Vec::new();
+    let mut pages = Pages::new(store, KeyRange::under(prefix), Want::Entries);
+    while let Some(rows) = pages.next().await? {
+        lines.clear();
+        for row in &rows {
+            let Some(entry) = &row.entry else { continue };
+            line::write(&mut lines, &row.key, entry, Fields::Portable);
+            lines.push(b'\n');
+        }
+        write(&lines)?;
+        exported += rows.len() as u64;
+        progress.advance(rows.len() as u64);
+    }
+    Ok(exported)
+}
+
+async fn into_file(store: &Store, prefix: &Prefix, file: &Path, output: &Output) -> Result<u64> {
+    let progress = progress(store, prefix, output).await?;
+    let destination = Destination::of(file);
+    let exported = into(&destination, store, prefix, &progress).await;
+    if exported.is_err() {
+        destination.discard();
+    }
+    exported
+}
+
+async fn into(
+    destination: &Destination<'_>,
+    store: &Store,
+    prefix: &Prefix,
+    progress: &Progress,
+) -> Result<u64> {
+    let failed = |error: io::Error| destination.failed(&error);
+    let interrupt = Interrupt::listen().await;
+    let file = File::create(destination.written()).map_err(failed)?;
+    let mut to = BufWriter::with_capacity(64 << 10, file);
+    let exported = export(store, prefix, progress, |lines| {
+        if interrupt.pressed() {
+            return Err(Failure::interrupted("interrupted"));
+        }
+        to.write_all(lines).map_err(failed)
+    });
+    let exported = exported.await?;
+    let file = to.into_inner().map_err(|error| failed(error.into_error()))?;
+    destination.finish(&file).map_err(failed)?;
+    Ok(exported)
+}
+
+/// Where an export is written before it is whole.
+enum Destination<'f> {
+    /// Beside the file, so that nobody takes half an export for a whole one.
+    Beside { part: PathBuf, file: &'f Path },
+    /// Right there: a pipe or a device.
+    There(&'f Path),
+}
+
+impl<'f> Destination<'f> {
+    fn of(file: &'f Path) -> Self {
+        if fs::metadata(file).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+            return Self::There(file);
+        }
+        let mut part = OsString::from(file);
+        part.push(".part");
+        Self::Beside { part: part.into(), file }
+    }
+
+    fn written(&self) -> &Path {
+        match self {
+            Self::Beside { part, .. } => part,
+            Self::There(file) => file,
+        }
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        let (Self::Beside { file, .. } | Self::There(file)) = self;
+        Failure::file(format_args!("cannot write {}", file.display()), error)
+    }
+
+    fn finish(&self, written: &File) -> io::Result<()> {
+        match self {
+            Self::Beside { part, file } => {
+                written.sync_all()?;
+                fs::rename(part, file)
+            }
+            Self::There(_) => Ok(()),
+        }
+    }
+
+    fn discard(&self) {
+        if let Self::Beside { part, .. } = self {
+            // What cannot be removed has a name that says what it is.
+            let _ = fs::remove_file(part);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The commands, one file each: its arguments, and what it does.
+
+mod backup;
+mod compact;
+mod completions;
+mod condition;
+mod del;
+mod export;
+mod get;
+mod import;
+mod ls;
+mod man;
+mod put;
+mod restore;
+mod scan;
+mod stats;
+mod watch;
+
+use clap::Subcommand;
+use keyward::{Key, Prefix};
+
+use crate::args::Target;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Put(put::Arguments),
+    Get(get::Arguments),
+    Del(del::Arguments),
+    Ls(ls::Arguments),
+    Scan(scan::Arguments),
+    Watch(watch::Arguments),
+    Stats(stats::Arguments),
+    Export(export::Arguments),
+    Import(import::Arguments),
+    Backup(backup::Arguments),
+    Restore(restore::Arguments),
+    Compact(compact::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+impl Command {
+    /// Does it.
+    pub async fn run(self, target: &Target, output: &mut Output) -> Result {
+        match self {
+            Self::Put(arguments) => put::run(arguments, target, output).await,
+            Self::Get(arguments) => get::run(arguments, target, output).await,
+            Self::Del(arguments) => del::run(arguments, target, output).await,
+            Self::Ls(arguments) => ls::run(arguments, target, output).await,
+            Self::Scan(arguments) => scan::run(arguments, target, output).await,
+            Self::Watch(arguments) => watch::run(arguments, target, output).await,
+            Self::Stats(arguments) => stats::run(arguments, target, output).await,
+            Self::Export(arguments) => export::run(arguments, target, output).await,
+            Self::Import(arguments) => import::run(arguments, target, output).await,
+            Self::Backup(arguments) => backup::run(arguments, target, output).await,
+            Self::Restore(arguments) => restore::run(arguments, target, output).await,
+            Self::Compact(arguments) => compact::run(arguments, target, output).await,
+            Self::Completions(arguments) => completions::run(arguments, output),
+            Self::Man(arguments) => man::run(arguments, output),
+        }
+    }
+}
+
+/// A key as an argument.
+fn key(text: &str) -> Result<Key> {
+    Key::parse(text).map_err(|error| Failure::unreadable("key", &error))
+}
+
+/// A prefix as an argument; none is every key.
+fn prefix(text: Option<&str>) -> Result<Prefix> {
+    Prefix::parse(text.unwrap_or_default()).map_err(|error| Failure::unreadable("prefix", &error))
+}
+
+/// What lies below a prefix, in words.
+fn below(prefix: &Prefix) -> String {
+    if *prefix == Prefix::all() {
+        "in the whole store".to_owned()
+    } else {
+        format!("below {prefix}")
+    }
+}

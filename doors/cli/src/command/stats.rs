@@ -1,0 +1,237 @@
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::HumanCount;
+use keyward::{
+    Capabilities, ClockSource, Consistency, Durability, ExpirySupport, Limits, ScanOrder, Sharing,
+    WatchSupport,
+};
+use serde::Serialize;
+
+use crate::args::Target;
+use crate::failure::Result;
+use crate::output::{Output, size};
+
+/// Show what a store is, holds and can do
+///
+/// Entries that have expired count until their space is reclaimed. When a program reads it, or with
+/// --json, one JSON object.
+#[derive(Debug, Args)]
+#[command(after_help = r#"Examples:
+  keyward stats
+  keyward stats --json | jq .entries"#)]
+pub struct Arguments {}
+
+#[derive(Serialize)]
+struct Report {
+    engine: &'static str,
+    tier: String,
+    entries: u64,
+    bytes: Option<u64>,
+    revision: Option<u64>,
+    earliest_revision: Option<u64>,
+    capabilities: Able,
+    limits: Most,
+}
+
+/// [`Capabilities`] as others script against them.
+#[derive(Serialize)]
+struct Able {
+    ordered: bool,
+    /// How long a read may be behind; 0 when it sees every write.
+    lag_ms: u128,
+    compare: bool,
+    add: bool,
+    watch: bool,
+    expiry: bool,
+    ttl_ms_min: Option<u128>,
+    clock: &'static str,
+    durability: &'static str,
+    sharing: &'static str,
+}
+
+#[derive(Serialize)]
+struct Most {
+    key_bytes_max: usize,
+    value_bytes_max: usize,
+    metadata_bytes_max: usize,
+    commit_keys_max: usize,
+    commit_bytes_max: usize,
+    get_keys_max: usize,
+    scan_rows_max: usize,
+}
+
+pub async fn run(_: Arguments, target: &Target, output: &mut Output) -> Result {
+    let store = target.open_existing().await?;
+    let stats = store.stats().await?;
+    let capabilities = store.capabilities();
+    let report = Report {
+        engine: capabilities.engine,
+        tier: capabilities.tier().to_string(),
+        entries: stats.entries,
+        bytes: stats.bytes,
+        revision: stats.revision.map(|revision| revision.0),
+        earliest_revision: stats.earliest_revision.map(|revision| revision.0),
+        capabilities: Able::of(capabilities),
+        limits: Most::of(store.limits()),
+    };
+    if output.json_lines() { output.write_json(&report) } else { report.show(capabilities, output) }
+}
+
+impl Report {
+    fn show(&self, capabilities: &Capabilities, output: &mut Output) -> Result {
+        let mut row = |name: &str, value: String| writeln!(output, "{name:<12}{value}");
+        row("engine", self.engine.to_owned())?;
+        row("tier", self.tier.clone())?;
+        row("entries", HumanCount(self.entries).to_string())?;
+        if let Some(bytes) = self.bytes {
+            row("size", size(bytes))?;
+        }
+        if let Some(revision) = self.revision {
+            row("revision", HumanCount(revision).to_string())?;
+        }
+        let watch = match self.earliest_revision {
+            Some(earliest) if self.capabilities.watch => {
+                format!("yes, from revision {} on", HumanCount(earliest))
+            }
+            _ => yes(self.capabilities.watch).to_owned(),
+        };
+        row("watch", watch)?;
+        row("commits", commits(capabilities).to_owned())?;
+        row("numbers", if capabilities.add { "can be added to" } else { "no" }.to_owned())?;
+        row("order", if self.capabilities.ordered { "by key" } else { "none" }.to_owned())?;
+        row("reads", reads(capabilities.consistency))?;
+        row("expiry", expiry(capabilities))?;
+        row("durability", durability(capabilities.durability).to_owned())?;
+        row("sharing", sharing(capabilities.sharing).to_owned())?;
+        let limits = &self.limits;
+        let bytes = |bytes: usize| size(bytes as u64);
+        let count = |count: usize| HumanCount(count as u64).to_string();
+        row("limits", format!("key {} bytes", count(limits.key_bytes_max)))?;
+        row(
+            "",
+            format!(
+                "value {}, metadata {}",
+                bytes(limits.value_bytes_max),
+                bytes(limits.metadata_bytes_max)
+            ),
+        )?;
+        row(
+            "",
+            format!(
+                "commit {} keys, {}",
+                count(limits.commit_keys_max),
+                bytes(limits.commit_bytes_max)
+            ),
+        )?;
+        row(
+            "",
+            format!(
+                "read {} keys, page {} rows",
+                count(limits.get_keys_max),
+                count(limits.scan_rows_max)
+            ),
+        )
+    }
+}
+
+impl Able {
+    fn of(capabilities: &Capabilities) -> Self {
+        Self {
+            ordered: capabilities.scan_order == ScanOrder::Ordered,
+            lag_ms: match capabilities.consistency {
+                Consistency::Strong => 0,
+                Consistency::Eventual { lag } => lag.as_millis(),
+            },
+            compare: capabilities.compare,
+            add: capabilities.add,
+            watch: capabilities.watch == WatchSupport::Resumable,
+            expiry: capabilities.expiry != ExpirySupport::Unsupported,
+            ttl_ms_min: ttl_min(capabilities).map(|ttl| ttl.as_millis()),
+            clock: match capabilities.clock {
+                ClockSource::Server => "server",
+                ClockSource::Machine => "machine",
+                ClockSource::Process => "process",
+            },
+            durability: match capabilities.durability {
+                Durability::Synced => "synced",
+                Durability::Relaxed => "relaxed",
+                Durability::Volatile => "volatile",
+            },
+            sharing: match capabilities.sharing {
+                Sharing::Process => "process",
+                Sharing::Machine => "machine",
+                Sharing::Network => "network",
+            },
+        }
+    }
+}
+
+impl Most {
+    fn of(limits: &Limits) -> Self {
+        Self {
+            key_bytes_max: limits.key_bytes_max,
+            value_bytes_max: limits.value_bytes_max,
+            metadata_bytes_max: limits.metadata_bytes_max,
+            commit_keys_max: limits.commit_keys_max,
+            commit_bytes_max: limits.commit_bytes_max,
+            get_keys_max: limits.get_keys_max,
+            scan_rows_max: limits.scan_rows_max,
+        }
+    }
+}
+
+fn yes(able: bool) -> &'static str {
+    if able { "yes" } else { "no" }
+}
+
+fn commits(capabilities: &Capabilities) -> &'static str {
+    match (capabilities.compare, capabilities.limits.commit_keys_max) {
+        (true, 2..) => "many keys together, with conditions",
+        (true, _) => "one key at a time, with conditions",
+        (false, 2..) => "many keys together, the last writer wins",
+        (false, _) => "one key at a time, the last writer wins",
+    }
+}
+
+fn reads(consistency: Consistency) -> String {
+    match consistency {
+        Consistency::Strong => "see every write".to_owned(),
+        Consistency::Eventual { lag } => format!("may be {lag:?} late"),
+    }
+}
+
+fn ttl_min(capabilities: &Capabilities) -> Option<Duration> {
+    match capabilities.expiry {
+        ExpirySupport::Supported { ttl_min, .. } => Some(ttl_min),
+        ExpirySupport::Unsupported => None,
+    }
+}
+
+fn expiry(capabilities: &Capabilities) -> String {
+    let Some(ttl_min) = ttl_min(capabilities) else {
+        return "no".to_owned();
+    };
+    let clock = match capabilities.clock {
+        ClockSource::Server => "the server's clock",
+        ClockSource::Machine => "this machine's clock",
+        ClockSource::Process => "each process's clock",
+    };
+    format!("from {ttl_min:?} on, by {clock}")
+}
+
+fn durability(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Synced => "survives kill and power loss",
+        Durability::Relaxed => "survives kill; a power loss may undo the last commits",
+        Durability::Volatile => "none: gone with the process",
+    }
+}
+
+fn sharing(sharing: Sharing) -> &'static str {
+    match sharing {
+        Sharing::Process => "one process",
+        Sharing::Machine => "processes of this machine",
+        Sharing::Network => "processes of any machine",
+    }
+}

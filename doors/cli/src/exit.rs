@@ -1,0 +1,102 @@
+//! How the command ends: one table of exit codes, shown by `--help` and the man page.
+
+use keyward::ErrorKind;
+
+/// An exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Done = 0,
+    Absent = 1,
+    Invalid = 2,
+    Conflict = 3,
+    Unable = 4,
+    Unavailable = 5,
+    OutcomeUnknown = 6,
+    Place = 7,
+    Corrupt = 8,
+    TooOld = 9,
+    Internal = 70,
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// Every code with what it means, in ascending order.
+    pub const TABLE: [(Self, &'static str); 12] = [
+        (Self::Done, "done"),
+        (Self::Absent, "the key is not there (get)"),
+        (Self::Invalid, "wrong usage or input: an argument, a key, JSON, the configuration"),
+        (
+            Self::Conflict,
+            "a condition did not hold (--if-version, --if-absent); nothing was written",
+        ),
+        (Self::Unable, "the store cannot do this: over a limit, or not supported by its engine"),
+        (Self::Unavailable, "the store is busy or out of reach; nothing was done, try again"),
+        (Self::OutcomeUnknown, "it may or may not have been done; read before trying again"),
+        (
+            Self::Place,
+            "a file or directory: cannot be opened, read or written there, or no space is left",
+        ),
+        (Self::Corrupt, "the stored data is damaged; restore a backup"),
+        (Self::TooOld, "the history asked for is not kept (watch --since)"),
+        (Self::Internal, "a fault in keyward; please report it"),
+        (Self::Interrupted, "interrupted (Ctrl-C)"),
+    ];
+
+    /// The number the shell sees.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The table as a section of the help text.
+    pub fn help() -> String {
+        let mut text = String::from("Exit codes:");
+        for (exit, meaning) in Self::TABLE {
+            text.push_str(&format!("\n  {:>3}  {meaning}", exit.code()));
+        }
+        text
+    }
+
+    /// The table as a section of the manual.
+    pub fn manual() -> String {
+        let mut text = String::from(".SH \"EXIT STATUS\"\n");
+        for (exit, meaning) in Self::TABLE {
+            let meaning = meaning.replace('-', "\\-");
+            text.push_str(&format!(".TP\n\\fB{}\\fR\n{meaning}\n", exit.code()));
+        }
+        text
+    }
+}
+
+impl From<ErrorKind> for Exit {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Invalid => Self::Invalid,
+            ErrorKind::LimitExceeded | ErrorKind::Unsupported => Self::Unable,
+            ErrorKind::Unavailable => Self::Unavailable,
+            ErrorKind::OutcomeUnknown => Self::OutcomeUnknown,
+            ErrorKind::Misplaced | ErrorKind::Full => Self::Place,
+            ErrorKind::Corrupt => Self::Corrupt,
+            // A kind this version does not know yet is not one the user can act on.
+            _ => Self::Internal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_ascends_so_no_code_stands_twice() {
+        let codes = Exit::TABLE.map(|(exit, _)| exit.code());
+        assert!(codes.is_sorted_by(|a, b| a < b), "{codes:?}");
+    }
+
+    #[test]
+    fn the_help_and_the_manual_name_every_code() {
+        for (exit, _) in Exit::TABLE {
+            assert!(Exit::help().contains(&format!("{:>3}  ", exit.code())));
+            assert!(Exit::manual().contains(&format!("\\fB{}\\fR", exit.code())));
+        }
+    }
+}

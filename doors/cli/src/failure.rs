@@ -1,0 +1,205 @@
+//! What the user is told when something did not work.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use keyward::ParseError;
+use serde::Serialize;
+
+use crate::exit::Exit;
+
+/// What a command comes to.
+pub type Result<T = (), E = Failure> = std::result::Result<T, E>;
+
+/// Why a command did not do what it was asked: what to say, and the code to exit with.
+#[derive(Debug)]
+pub struct Failure {
+    exit: Exit,
+    /// The code that JSON shows.
+    code: &'static str,
+    message: String,
+    hint: Option<Hint>,
+    retryable: bool,
+}
+
+#[derive(Debug)]
+enum Hint {
+    /// What to do next.
+    Advice(String),
+    /// The text that is wrong, with a caret under the place.
+    Drawing(String),
+}
+
+#[derive(Serialize)]
+struct Report<'f> {
+    error: Body<'f>,
+}
+
+#[derive(Serialize)]
+struct Body<'f> {
+    code: &'f str,
+    message: &'f str,
+    hint: Option<&'f str>,
+    retryable: bool,
+}
+
+impl Failure {
+    /// A failure with the code that JSON shows for it.
+    pub fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+        Self { exit, code, message: message.into(), hint: None, retryable: false }
+    }
+
+    /// Input that makes no sense as it is.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Exit::Invalid, "invalid", message)
+    }
+
+    /// A file or stream that cannot be read or written; `what` begins the message.
+    pub fn file(what: impl fmt::Display, error: &io::Error) -> Self {
+        Self::new(Exit::Place, "file", format!("{what}: {error}"))
+    }
+
+    /// Nobody reads the output any more (`| head`): an end, and nothing to tell.
+    pub fn closed() -> Self {
+        Self::new(Exit::Done, "closed", "nobody reads the output")
+    }
+
+    /// Ctrl-C in the middle of work.
+    pub fn interrupted(message: impl Into<String>) -> Self {
+        Self::new(Exit::Interrupted, "interrupted", message)
+    }
+
+    /// A key or prefix (`what`) that cannot be read.
+    pub fn unreadable(what: &str, error: &ParseError) -> Self {
+        let message = format!(
+            "the {what} is not valid at character {}: {}",
+            error.position(),
+            error.message()
+        );
+        let pointing = error.pointing();
+        let drawing = pointing.strip_suffix(error.message()).unwrap_or(&pointing);
+        Self::invalid(message).drawn(drawing.trim_end())
+    }
+
+    /// The same with advice on what to do next.
+    #[must_use]
+    pub fn hint(mut self, advice: impl Into<String>) -> Self {
+        self.hint = Some(Hint::Advice(advice.into()));
+        self
+    }
+
+    /// The same with one more piece of advice.
+    #[must_use]
+    pub fn also(self, advice: &str) -> Self {
+        match &self.hint {
+            Some(Hint::Advice(first)) => {
+                let both = format!("{first} {advice}");
+                self.hint(both)
+            }
+            _ => self.hint(advice),
+        }
+    }
+
+    /// The same with a drawing of what is wrong.
+    #[must_use]
+    pub fn drawn(mut self, drawing: impl Into<String>) -> Self {
+        self.hint = Some(Hint::Drawing(drawing.into()));
+        self
+    }
+
+    /// The same, saying first where it happened.
+    #[must_use]
+    pub fn at(mut self, place: impl fmt::Display) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
+    /// The exit code.
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Tells it, as text or as one JSON object.
+    pub fn tell(&self, to: &mut impl Write, json: bool) -> io::Result<()> {
+        if self.exit == Exit::Done {
+            return Ok(());
+        }
+        if json {
+            let report = Report {
+                error: Body {
+                    code: self.code,
+                    message: &self.message,
+                    hint: self.hint.as_ref().map(|hint| match hint {
+                        Hint::Advice(text) | Hint::Drawing(text) => &**text,
+                    }),
+                    retryable: self.retryable,
+                },
+            };
+            serde_json::to_writer(&mut *to, &report)?;
+            return writeln!(to);
+        }
+        writeln!(to, "error: {}", self.message)?;
+        match &self.hint {
+            None => Ok(()),
+            Some(Hint::Advice(advice)) => writeln!(to, "hint: {advice}"),
+            Some(Hint::Drawing(drawing)) => writeln!(to, "{drawing}"),
+        }
+    }
+}
+
+impl From<keyward::Error> for Failure {
+    fn from(error: keyward::Error) -> Self {
+        let kind = error.kind();
+        Self {
+            retryable: kind.retryable(),
+            ..Self::new(kind.into(), kind.code(), error.to_string()).hint(kind.hint())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keyward::{Error, ErrorKind, Key};
+
+    use super::*;
+
+    fn told(failure: &Failure, json: bool) -> String {
+        let mut text = Vec::new();
+        failure.tell(&mut text, json).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn an_error_of_the_store_keeps_its_kind() {
+        let failure = Failure::from(Error::new(ErrorKind::Unavailable, "the store is busy"));
+        assert_eq!(failure.exit(), Exit::Unavailable);
+        assert_eq!(
+            told(&failure, false),
+            "error: the store is busy\nhint: Try again; nothing was done.\n"
+        );
+        assert_eq!(
+            told(&failure, true),
+            r#"{"error":{"code":"unavailable","message":"the store is busy","hint":"Try again; nothing was done.","retryable":true}}"#
+                .to_owned()
+                + "\n"
+        );
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_is_drawn_with_a_caret() {
+        let error = Key::parse("user:50%").unwrap_err();
+        let text = told(&Failure::unreadable("key", &error), false);
+        let mut lines = text.lines();
+        let first = lines.next().unwrap();
+        assert!(first.starts_with("error: the key is not valid at character 8: a % starts"));
+        assert_eq!(lines.next(), Some("  user:50%"));
+        assert_eq!(lines.next(), Some("         ^"));
+        assert_eq!(lines.next(), None);
+    }
+
+    #[test]
+    fn a_closed_output_is_no_failure_to_speak_of() {
+        assert_eq!(told(&Failure::closed(), false), "");
+        assert_eq!(told(&Failure::closed(), true), "");
+    }
+}

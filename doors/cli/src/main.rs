@@ -1,0 +1,74 @@
+//! `keyward`: stores by URL from a shell.
+
+mod args;
+mod batch;
+mod command;
+mod config;
+mod exit;
+mod failure;
+mod interrupt;
+mod line;
+mod output;
+mod pages;
+mod pretty;
+mod progress;
+mod ttl;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+
+use crate::args::Cli;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let cli = match Cli::read() {
+        Ok(cli) => cli,
+        Err(error) => return ExitCode::from(usage(&error).code()),
+    };
+    let mut output = Output::stdout(cli.form());
+    let failed = run(cli, &mut output).err();
+    let exit = failed.map_or(Exit::Done, |failure| {
+        // Where errors cannot be told, the exit code still speaks.
+        let _ = failure.tell(&mut io::stderr(), output.json());
+        failure.exit()
+    });
+    ExitCode::from(exit.code())
+}
+
+fn run(cli: Cli, output: &mut Output) -> Result {
+    // Commands run on this thread; the one worker sees to timers and Ctrl-C even while a command
+    // is busy.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::file("cannot start", &error))?;
+    let done = runtime.block_on(cli.command.run(&cli.target, output));
+    // What a command found before it failed still counts.
+    let done = done.and(output.flush());
+    // A thread that still waits for standard input would hold up the end.
+    runtime.shutdown_background();
+    done
+}
+
+/// Shows what clap has to say: the help, the version, or what is wrong with the arguments.
+fn usage(error: &clap::Error) -> Exit {
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    if error.use_stderr()
+        && json
+        && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
+        let text = error.render().to_string();
+        let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        let failure = Failure::new(Exit::Invalid, "usage", message).hint(rest.trim());
+        let _ = failure.tell(&mut io::stderr(), true);
+    } else {
+        let _ = error.print();
+    }
+    if error.use_stderr() { Exit::Invalid } else { Exit::Done }
+}

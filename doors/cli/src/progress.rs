@@ -1,0 +1,68 @@
+//! What long work shows on a terminal while it lasts.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output::Output;
+
+/// A bar or a spinner on standard error; nothing when that is no terminal, when JSON was asked for,
+/// or when it would run into the results. Gone when dropped.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// Work that is counted in `unit`s; a bar if the total is known.
+    pub fn counted(what: &str, unit: &str, total: Option<u64>, output: &Output) -> Self {
+        let form = match total {
+            Some(_) => format!(
+                "{{spinner}} {what} {{wide_bar}} {{human_pos}}/{{human_len}} {unit}, {{eta}} left"
+            ),
+            None => format!("{{spinner}} {what}: {{human_pos}} {unit}, {{per_sec}}"),
+        };
+        Self::shown(&form, total, output)
+    }
+
+    /// Work on a stream of bytes; a bar if the total is known.
+    pub fn of_bytes(what: &str, total: Option<u64>, output: &Output) -> Self {
+        let form = match total {
+            Some(_) => {
+                format!("{{spinner}} {what} {{wide_bar}} {{bytes}}/{{total_bytes}}, {{eta}} left")
+            }
+            None => format!("{{spinner}} {what}: {{bytes}}, {{bytes_per_sec}}"),
+        };
+        Self::shown(&form, total, output)
+    }
+
+    /// Work of unknown length.
+    pub fn working(what: &str, output: &Output) -> Self {
+        Self::shown(&format!("{{spinner}} {what}, {{elapsed}}"), None, output)
+    }
+
+    fn shown(form: &str, total: Option<u64>, output: &Output) -> Self {
+        if output.json() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+        if let Ok(style) = ProgressStyle::with_template(form) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(bar)
+    }
+
+    /// No progress to show.
+    pub fn none() -> Self {
+        Self(ProgressBar::hidden())
+    }
+
+    /// So much more is done.
+    pub fn advance(&self, by: u64) {
+        self.0.inc(by);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

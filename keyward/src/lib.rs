@@ -1,0 +1,33 @@
+//! Keyward: the data layer over key-value stores.
+//!
+//! Open a store by URL, and use it through [`Store`]:
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! use keyward::{Json, Key, Put};
+//!
+//! let store = keyward::open("memory:").await?;
+//! let key = Key::parse("user:7:notes:n1")?;
+//! store.put(key.clone(), Put::new(Json::parse(r#"{"text":"hi"}"#)?)).await?;
+//! assert!(store.get(&key).await?.is_some());
+//! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | URL | engine |
+//! |---|---|
+//! | `embedded:./data` | a directory on this machine, shared by its processes |
+//! | `embedded:./data?durability=relaxed` | the same; a power loss may undo the last commits |
+//! | `memory:` | this process only |
+//! | `memory:?tier=recoverable`, `?tier=advisory` | with the restrictions of weaker databases, for tests |
+
+mod open;
+
+pub use keyward_engine::*;
+pub use keyward_key::*;
+pub use open::{Compacted, compact, open, open_existing, restore};
+
+/// The README's example, so that it keeps compiling and running.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
