@@ -1,0 +1,127 @@
+//! Which crate of the workspace may use which.
+//!
+//! Doors → facade → systems → services → core ← engines: down only. Crates are named by their
+//! folders; `core/*` is every crate of the layer.
+
+/// How one crate uses another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Part of what is built for users: `[dependencies]` and `[build-dependencies]`.
+    Build,
+    /// Only in tests, examples and benchmarks: `[dev-dependencies]`.
+    Test,
+}
+
+type Row = (&'static str, &'static [&'static str]);
+
+/// Who may use whom.
+const BUILD: &[Row] = &[
+    // The one edge between siblings: the contract speaks of keys.
+    ("core/engine", &["core/key"]),
+    // An adapter knows the contract, and nothing else of ours.
+    ("engines/*", &["core/key", "core/engine"]),
+    // Services see stores, never a database.
+    ("services/*", &["core/*"]),
+    ("systems/*", &["services/*", "core/*"]),
+    // Only the facade names adapters.
+    ("keyward", &["systems/*", "services/*", "engines/*", "core/*"]),
+    ("doors/*", &["keyward"]),
+    ("testing/testkit", &["core/*"]),
+    ("testing/bench", &["keyward", "engines/*", "core/*", "testing/testkit"]),
+];
+
+/// What tests may use besides.
+const TEST: &[Row] = &[
+    ("*", &["testing/testkit"]),
+    // Examples in the documentation need some engine.
+    ("core/engine", &["engines/memory"]),
+    ("testing/testkit", &["engines/memory"]),
+    // The memory engine, where others would write a mock.
+    ("services/*", &["engines/memory"]),
+    ("systems/*", &["engines/memory"]),
+];
+
+/// Why the crate in folder `from` may not use the one in folder `to`, if it may not.
+pub fn refused_edge(from: &str, to: &str, how: Use) -> Option<String> {
+    let allowed = match how {
+        Use::Build => in_table(BUILD, from, to),
+        Use::Test => in_table(BUILD, from, to) || in_table(TEST, from, to),
+    };
+    let (section, table) = match how {
+        Use::Build => ("[dependencies]", "BUILD"),
+        Use::Test => ("[dev-dependencies]", "TEST"),
+    };
+    (!allowed).then(|| {
+        format!(
+            "{from} has {to} in its {section}, an edge that the table {table} of \
+             testing/layout/src/direction.rs does not list"
+        )
+    })
+}
+
+fn in_table(table: &[Row], from: &str, to: &str) -> bool {
+    table
+        .iter()
+        .any(|(users, used)| matches(users, from) && used.iter().any(|folder| matches(folder, to)))
+}
+
+fn matches(pattern: &str, folder: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => folder.starts_with(start),
+        None => pattern == folder,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn down_is_allowed() {
+        for (from, to) in [
+            ("doors/cli", "keyward"),
+            ("keyward", "engines/embedded"),
+            ("keyward", "services/locks"),
+            ("systems/agents", "services/records"),
+            ("services/records", "core/engine"),
+            ("engines/memory", "core/engine"),
+            ("core/engine", "core/key"),
+        ] {
+            assert_eq!(refused_edge(from, to, Use::Build), None);
+            assert_eq!(refused_edge(from, to, Use::Test), None);
+        }
+    }
+
+    #[test]
+    fn up_and_sideways_and_around_the_facade_is_refused() {
+        for (from, to) in [
+            ("core/key", "core/engine"),
+            ("core/engine", "keyward"),
+            ("engines/memory", "engines/embedded"),
+            ("engines/memory", "services/records"),
+            ("services/records", "engines/embedded"),
+            ("services/records", "services/locks"),
+            ("services/records", "keyward"),
+            ("systems/agents", "engines/embedded"),
+            ("keyward", "doors/cli"),
+            ("doors/cli", "engines/embedded"),
+            ("doors/cli", "core/engine"),
+            ("doors/cli", "doors/server"),
+        ] {
+            assert!(refused_edge(from, to, Use::Build).is_some(), "{from} → {to}");
+            assert!(refused_edge(from, to, Use::Test).is_some(), "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn what_only_tests_may_use_is_refused_elsewhere() {
+        for (from, to) in [
+            ("engines/memory", "testing/testkit"),
+            ("core/engine", "engines/memory"),
+            ("services/records", "engines/memory"),
+        ] {
+            assert_eq!(refused_edge(from, to, Use::Test), None);
+            assert!(refused_edge(from, to, Use::Build).is_some(), "{from} → {to}");
+        }
+    }
+}
