@@ -134,7 +134,9 @@ pub enum Outcome {
     /// Every check held and every write is in the store.
     Applied {
         /// The commit's place in the store's history, on engines that keep one. A commit that
-        /// changed nothing has the revision the store was at.
+        /// changed nothing has the revision the store was at. Not a point to start a watch from:
+        /// on shared databases a commit with a lower revision may still be on its way. A watch
+        /// tells such points itself ([`Event::Reached`](crate::Event::Reached)).
         revision: Option<Revision>,
         /// The new version of each written key, in the order of the writes; `None` for deletes.
         versions: Vec<Option<Version>>,

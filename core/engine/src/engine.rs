@@ -51,7 +51,7 @@ pub trait Engine: Send + Sync + 'static {
         cannot_watch(self.capabilities().engine)
     }
 
-    /// What the engine knows about its size, without reading everything.
+    /// What the engine knows about its size, without reading values.
     fn stats(&self) -> BoxFuture<'_, Result<Stats>>;
 
     /// Writes a copy of the whole store, consistent at one moment while others write, into a
@@ -73,7 +73,8 @@ pub trait Engine: Send + Sync + 'static {
 /// What an engine knows about its size.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Entries, including expired ones whose space is not reclaimed yet.
+    /// Entries, including expired ones whose space is not reclaimed yet. Exact; some engines have to
+    /// count them.
     pub entries: u64,
     /// Bytes that the store occupies, if known.
     pub bytes: Option<u64>,

@@ -51,3 +51,18 @@ fn an_option_that_nobody_took_is_refused_with_those_that_exist() {
     assert!(error.message().contains("it takes tier, history"), "{error}");
     assert!(url.finish(&[]).unwrap_err().message().contains("it takes none"));
 }
+
+#[test]
+fn a_password_is_never_shown() {
+    for (text, shown) in [
+        ("postgres://ada:s3cret@host:5432/db?store=x", "postgres://ada:…@host:5432/db?store=x"),
+        ("postgres://ada:s3:cr@et@host/db", "postgres://ada:…@host/db"),
+        ("postgres://host/db?sslpassword=s3cret", "postgres://host/db?sslpassword=…"),
+        ("postgres://ada@host/a:b@c", "postgres://ada@host/a:b@c"),
+        ("embedded:./a:b@c", "embedded:./a:b@c"),
+    ] {
+        let url: StoreUrl = text.parse().unwrap();
+        assert_eq!(url.to_string(), shown);
+        assert_eq!(format!("{url:?}"), format!("StoreUrl({shown})"));
+    }
+}
