@@ -18,6 +18,7 @@
 //! |---|---|
 //! | `embedded:./data` | a directory on this machine, shared by its processes |
 //! | `embedded:./data?durability=relaxed` | the same; a power loss may undo the last commits |
+//! | `postgres://user:password@host/database?store=NAME` | a PostgreSQL database, shared by every process that reaches it |
 //! | `memory:` | this process only |
 //! | `memory:?tier=recoverable`, `?tier=advisory` | with the restrictions of weaker databases, for tests |
 
@@ -25,6 +26,8 @@ mod open;
 
 pub use keyward_engine::*;
 pub use keyward_key::*;
+#[doc(inline)]
+pub use keyward_migrate as migrate;
 pub use open::{Compacted, compact, open, open_existing, restore};
 
 /// The README's example, so that it keeps compiling and running.

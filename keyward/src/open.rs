@@ -6,6 +6,7 @@ pub use keyward_embedded::Compacted;
 use keyward_embedded::Embedded;
 use keyward_engine::{Error, ErrorKind, Result, Store, StoreUrl, SystemClock};
 use keyward_memory::Memory;
+use keyward_postgres::Postgres;
 
 /// Opens the store a URL names, creating it if it does not exist.
 ///
@@ -27,6 +28,10 @@ pub async fn open(url: &str) -> Result<Store> {
             let opened = blocking(move || Embedded::open(&directory, options)).await?;
             Ok(Store::new(opened))
         }
+        "postgres" | "postgresql" => {
+            let (server, options) = keyward_postgres::Options::from_url(url)?;
+            Ok(Store::new(Postgres::open(&server, options).await?))
+        }
         other => Err(unknown_engine(other)),
     }
 }
@@ -42,6 +47,10 @@ pub async fn open_existing(url: &str) -> Result<Option<Store>> {
             let opened = blocking(move || Embedded::open_existing(&directory, options)).await?;
             Ok(opened.map(Store::new))
         }
+        "postgres" | "postgresql" => {
+            let (server, options) = keyward_postgres::Options::from_url(url)?;
+            Ok(Postgres::open_existing(&server, options).await?.map(Store::new))
+        }
         other => Err(unknown_engine(other)),
     }
 }
@@ -52,7 +61,8 @@ fn open_memory(url: StoreUrl) -> Result<Store> {
 }
 
 fn unknown_engine(name: &str) -> Error {
-    let message = format!("there is no engine called {name:?}; there are embedded and memory");
+    let message =
+        format!("there is no engine called {name:?}; there are embedded, postgres and memory");
     Error::new(ErrorKind::Invalid, message)
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
-use keyward::Store;
+use keyward::{Store, StoreUrl};
 
 use crate::command::Command;
 use crate::exit::Exit;
@@ -76,10 +76,7 @@ impl Target {
 
     /// Opens a store that must be there: a mistyped name should not leave an empty one behind.
     pub async fn open_existing(&self) -> Result<Store> {
-        let url = self.url()?;
-        keyward::open_existing(&url).await?.ok_or_else(|| {
-            Failure::new(Exit::Absent, "not-found", no_store(&url)).hint(HOW_TO_MAKE_ONE)
-        })
+        open_existing(&self.url()?).await
     }
 
     /// Opens a store to look something up: where there is none, nothing is found, and a note says
@@ -96,10 +93,21 @@ impl Target {
     }
 }
 
+/// Opens the store that a URL names, which must be there.
+pub async fn open_existing(url: &str) -> Result<Store> {
+    keyward::open_existing(url)
+        .await?
+        .ok_or_else(|| Failure::new(Exit::Absent, "not-found", no_store(url)).hint(HOW_TO_MAKE_ONE))
+}
+
 const HOW_TO_MAKE_ONE: &str = "put and import make one";
 
+/// Without the password that the URL may have.
 fn no_store(url: &str) -> String {
-    format!("there is no store at {url}")
+    match url.parse::<StoreUrl>() {
+        Ok(url) => format!("there is no store at {url}"),
+        Err(_) => "there is no such store".to_owned(),
+    }
 }
 
 impl Cli {

@@ -15,13 +15,14 @@ pub enum Exit {
     Place = 7,
     Corrupt = 8,
     TooOld = 9,
+    Differs = 10,
     Internal = 70,
     Interrupted = 130,
 }
 
 impl Exit {
     /// Every code with what it means, in ascending order.
-    pub const TABLE: [(Self, &'static str); 12] = [
+    pub const TABLE: [(Self, &'static str); 13] = [
         (Self::Done, "done"),
         (Self::Absent, "the key is not there (get)"),
         (Self::Invalid, "wrong usage or input: an argument, a key, JSON, the configuration"),
@@ -38,6 +39,7 @@ impl Exit {
         ),
         (Self::Corrupt, "the stored data is damaged; restore a backup"),
         (Self::TooOld, "the history asked for is not kept (watch --since)"),
+        (Self::Differs, "the stores are not equal after the copy (copy --verify)"),
         (Self::Internal, "a fault in keyward; please report it"),
         (Self::Interrupted, "interrupted (Ctrl-C)"),
     ];

@@ -59,6 +59,11 @@ impl Progress {
     pub fn advance(&self, by: u64) {
         self.0.inc(by);
     }
+
+    /// So much is done in all.
+    pub fn reach(&self, done: u64) {
+        self.0.set_position(done);
+    }
 }
 
 impl Drop for Progress {

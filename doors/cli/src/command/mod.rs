@@ -4,6 +4,7 @@ mod backup;
 mod compact;
 mod completions;
 mod condition;
+mod copy;
 mod del;
 mod export;
 mod get;
@@ -34,6 +35,7 @@ pub enum Command {
     Stats(stats::Arguments),
     Export(export::Arguments),
     Import(import::Arguments),
+    Copy(copy::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     Compact(compact::Arguments),
@@ -54,6 +56,7 @@ impl Command {
             Self::Stats(arguments) => stats::run(arguments, target, output).await,
             Self::Export(arguments) => export::run(arguments, target, output).await,
             Self::Import(arguments) => import::run(arguments, target, output).await,
+            Self::Copy(arguments) => copy::run(arguments, output).await,
             Self::Backup(arguments) => backup::run(arguments, target, output).await,
             Self::Restore(arguments) => restore::run(arguments, target, output).await,
             Self::Compact(arguments) => compact::run(arguments, target, output).await,

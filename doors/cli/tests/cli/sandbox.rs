@@ -161,8 +161,20 @@ impl Running {
         self.stderr.recv_timeout(PATIENCE).unwrap()
     }
 
+    /// The next line on standard error, unless it ends without one.
+    pub fn note(&self) -> Option<String> {
+        self.stderr.recv_timeout(PATIENCE).ok()
+    }
+
     pub fn interrupt(&self) {
+        // One that has ended meanwhile is not reaped yet, so its id is still its own.
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill(&self) {
+        // One that has ended meanwhile is as dead.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::KILL);
     }
 
     /// Waits for the end.

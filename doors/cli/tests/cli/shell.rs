@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::sandbox::{Sandbox, is_absent};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "put",
     "get",
     "del",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 14] = [
     "stats",
     "export",
     "import",
+    "copy",
     "backup",
     "restore",
     "compact",
@@ -73,7 +74,7 @@ fn the_manual_has_a_page_for_every_command() {
     let kw = Sandbox::new();
     let root = kw.ok(&["man"]);
     assert!(root.contains(".SH \"EXIT STATUS\""), "{root}");
-    assert!(kw.ok(&["man", "--dir", "man1"]).starts_with("wrote 15 pages"));
+    assert!(kw.ok(&["man", "--dir", "man1"]).starts_with("wrote 16 pages"));
     assert_eq!(kw.read("man1/keyward.1"), root);
     for command in COMMANDS {
         let page = kw.read(&format!("man1/keyward-{command}.1"));
