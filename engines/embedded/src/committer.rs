@@ -55,7 +55,8 @@ impl Committer {
 
     /// Queues a commit and waits for its outcome.
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Outcome> {
-        let stopped = || Error::new(ErrorKind::Unavailable, "the store's committer has stopped");
+        // It stops only by a fault: the store is of no use until it is opened again.
+        let stopped = || Error::new(ErrorKind::Internal, "the store's committer has stopped");
         let size = commit.size();
         let kib = u32::try_from(size >> 10).unwrap_or(QUEUE_KIB_MAX).saturating_add(1);
         let space = self.space.clone().acquire_many_owned(kib.min(QUEUE_KIB_MAX)).await;

@@ -20,9 +20,12 @@ pub(crate) fn from_lmdb(doing: &str, error: heed::Error) -> Error {
                 "another process has grown the store beyond this one's map_size; reopen it with a \
                  larger one",
             ),
-            MdbError::Panic => {
-                (ErrorKind::Unavailable, "an earlier write to the disk failed; reopen the store")
-            }
+            // Trying again does not help, so this is not called unavailable.
+            MdbError::Panic => (
+                ErrorKind::Internal,
+                "an earlier write to the disk failed; close every handle of the store and open it \
+                 again",
+            ),
             MdbError::PageNotFound
             | MdbError::Corrupted
             | MdbError::Invalid
