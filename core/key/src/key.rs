@@ -100,19 +100,37 @@ impl Key {
         Self(encoded.into())
     }
 
+    /// The key made of the segments after the first `depth`, if there are any: what follows a
+    /// prefix of known length.
+    ///
+    /// ```
+    /// use keyward_key::Key;
+    /// let entry = Key::parse("index:by-tag:rust:user:7:posts:p1")?;
+    /// assert_eq!(entry.tail(3), Some(Key::parse("user:7:posts:p1")?));
+    /// assert_eq!(entry.tail(7), None);
+    /// # Ok::<(), keyward_key::ParseError>(())
+    /// ```
+    pub fn tail(&self, depth: usize) -> Option<Self> {
+        if depth == 0 {
+            return Some(self.clone());
+        }
+        let end = self.end_of(depth)?;
+        let rest = self.0.slice(end + 1..);
+        (!rest.is_empty()).then_some(Self(rest))
+    }
+
     /// The prefix made of the first `depth` segments, if the key is deeper than that.
     pub fn ancestor(&self, depth: usize) -> Option<Prefix> {
         if depth == 0 {
             return Some(Prefix::all());
         }
-        let end = self
-            .0
-            .iter()
-            .enumerate()
-            .filter(|&(_, &b)| b == SEPARATOR)
-            .nth(depth - 1)
-            .map(|(at, _)| at)?;
-        Some(Prefix::from_encoded(self.0.slice(..end)))
+        Some(Prefix::from_encoded(self.0.slice(..self.end_of(depth)?)))
+    }
+
+    /// Where the first `depth` segments end, if more follow.
+    fn end_of(&self, depth: usize) -> Option<usize> {
+        let separators = self.0.iter().enumerate().filter(|&(_, &byte)| byte == SEPARATOR);
+        separators.map(|(at, _)| at).nth(depth.checked_sub(1)?)
     }
 }
 

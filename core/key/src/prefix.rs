@@ -65,6 +65,14 @@ impl Prefix {
         Self(Some(encoded.into()))
     }
 
+    /// The key below this prefix whose further segments are those of `key`: the opposite of
+    /// [`Key::tail`].
+    pub fn join(&self, key: &Key) -> Key {
+        let mut encoded = self.below();
+        encoded.extend_from_slice(key.as_bytes());
+        Key::from_stored(encoded)
+    }
+
     /// The key with exactly these segments, unless there are none.
     pub fn to_key(&self) -> Option<Key> {
         self.0.as_ref().filter(|e| !e.is_empty()).map(|e| Key::from_stored(e.clone()))

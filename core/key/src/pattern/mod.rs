@@ -12,7 +12,7 @@ pub use bindings::Bindings;
 pub use set::{AmbiguousPatterns, PatternSet};
 pub use value::{SegmentType, SegmentValue};
 
-use crate::{BuildError, Key, ParseError, Prefix, is_reserved};
+use crate::{BuildError, Key, KeyRange, ParseError, Prefix, is_reserved};
 
 /// A key pattern such as `{page}:policy:{source}[:{language}]`.
 ///
@@ -120,6 +120,28 @@ impl Pattern {
         Ok(Prefix::from_segments(written))
     }
 
+    /// The range in which every key of this pattern with these leading values lies, and no key with
+    /// others: those below the values and, where nothing more is needed, the key of the values
+    /// itself.
+    ///
+    /// ```
+    /// use keyward_key::{Bindings, Key, Pattern};
+    /// let person: Pattern = "user:{user}".parse()?;
+    /// let ada = person.range(&Bindings::new().with("user", "ada"))?;
+    /// assert!(ada.contains(&Key::parse("user:ada")?));
+    /// assert!(!ada.contains(&Key::parse("user:adam")?));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn range(&self, values: &Bindings) -> Result<KeyRange, BuildError> {
+        let (written, stopped_by) = self.write(values)?;
+        if !self.uses_all(written.len(), values) {
+            let missing = stopped_by.map(|v| v.name.clone()).unwrap_or_default();
+            return Err(BuildError::Missing { pattern: self.text.clone(), variable: missing });
+        }
+        let leading = Prefix::from_segments(written);
+        Ok(leading.to_key().map_or_else(KeyRange::all, |key| KeyRange::subtree(&key)))
+    }
+
     /// The values of the variables in `key`, if it has the shape of this pattern.
     pub fn parse_key(&self, key: &Key) -> Option<Bindings> {
         let mut values = Bindings::new();
@@ -143,6 +165,36 @@ impl Pattern {
     /// Whether `key` has the shape of this pattern.
     pub fn matches(&self, key: &Key) -> bool {
         self.parse_key(key).is_some()
+    }
+
+    /// If `key` does not have the shape of this pattern: a prefix of it, as short as possible, below
+    /// which no key has. `None` when the key has the shape, or others below it may.
+    ///
+    /// ```
+    /// use keyward_key::{Key, Pattern, Prefix};
+    /// let issues: Pattern = "{page}:issue:{id}".parse()?;
+    /// let below = |key: &str| issues.none_below(&Key::parse(key).unwrap());
+    /// assert_eq!(below("p1:policy:a:fr"), Some(Prefix::parse("p1:policy")?));
+    /// assert_eq!(below("p1:issue:7:votes:ada"), Some(Prefix::parse("p1:issue:7")?));
+    /// assert_eq!(below("p1:issue"), None);
+    /// # Ok::<(), keyward_key::ParseError>(())
+    /// ```
+    pub fn none_below(&self, key: &Key) -> Option<Prefix> {
+        let mut prefix = Prefix::all();
+        for (at, segment) in key.segments().enumerate() {
+            let fits = match self.segments.get(at) {
+                None => return Some(prefix),
+                Some(PatternSegment::Literal(literal)) => *literal == segment,
+                Some(PatternSegment::Variable(variable)) => {
+                    variable.kind.parse(&segment).is_some() && !(at == 0 && is_reserved(&segment))
+                }
+            };
+            prefix = prefix.child(&segment);
+            if !fits {
+                return Some(prefix);
+            }
+        }
+        None
     }
 
     /// Segments up to the first variable without a value, and that variable.

@@ -40,8 +40,9 @@ impl SegmentType {
         }
     }
 
-    /// The segment for a value, or why the value does not fit.
-    pub(super) fn write(self, value: &SegmentValue) -> Result<String, String> {
+    /// The segment for a value, or why the value does not fit: what a pattern puts in the place of
+    /// its variable.
+    pub fn write(self, value: &SegmentValue) -> Result<String, String> {
         match (self, value) {
             (Self::Text, SegmentValue::Text(text)) if text.is_empty() => {
                 Err("cannot be empty".to_owned())
