@@ -54,7 +54,7 @@ impl Server {
             .tcp_user_timeout(options.statement_timeout + GRACE)
             // Of several hosts, the one that writes.
             .target_session_attrs(TargetSessionAttrs::ReadWrite);
-        let tls = tls::connector(options.tls, &mut config)?;
+        let tls = tls::connector(options, &mut config)?;
         Ok(Self { config, tls, session: session(options) })
     }
 }
@@ -63,7 +63,7 @@ impl Server {
 /// acknowledged is durable, functions see a new snapshot in each statement, names mean what they
 /// say. Every statement finds its rows by the primary key, so one plan serves for good; a plan made
 /// while a table was small must not scan it when it has grown.
-fn session(options: &Options) -> String {
+pub fn session(options: &Options) -> String {
     format!(
         "SET statement_timeout = {};
          SET search_path = pg_catalog;

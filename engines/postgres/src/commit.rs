@@ -12,7 +12,8 @@ use tokio_postgres::types::ToSql;
 use crate::client::Client;
 use crate::error::corrupt;
 
-const PUT: &str = "SELECT revision, watched FROM keyward.put($1, $2, $3, $4, $5, $6)";
+/// A commit that only puts.
+pub const PUT: &str = "SELECT revision, watched FROM keyward.put($1, $2, $3, $4, $5, $6)";
 const COMMIT: &str = "SELECT revision, watched, failed, refused, reason \
                       FROM keyward.commit($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 /// Wakes those who watch the store.
@@ -122,6 +123,11 @@ impl<'c> Columns<'c> {
                 }
             }
         }
+        if columns.only_puts {
+            leave_out_nulls(&mut columns.metadata);
+            leave_out_nulls(&mut columns.ttls);
+            leave_out_nulls(&mut columns.ends);
+        }
         columns
     }
 
@@ -184,6 +190,13 @@ impl<'c> Columns<'c> {
         let write = commit.writes.iter().find(|write| write.key().as_bytes() == key);
         let key = write.map(|write| write.key().to_string()).unwrap_or_default();
         Err(Error::new(ErrorKind::Invalid, format!("cannot add to {key}: {reason}")))
+    }
+}
+
+/// Empties a column that holds nothing: `unnest` fills up what is missing with nulls.
+fn leave_out_nulls<T>(column: &mut Vec<Option<T>>) {
+    if column.iter().all(Option::is_none) {
+        column.clear();
     }
 }
 

@@ -194,6 +194,10 @@ impl Engine for Postgres {
         &self.shared.capabilities
     }
 
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {
+        Box::pin(self.shared.client.get(self.shared.store, key))
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         Box::pin(self.shared.client.get_many(self.shared.store, keys))
     }

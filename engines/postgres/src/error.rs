@@ -1,6 +1,7 @@
 //! What PostgreSQL says, as kinds that tell the caller what to do.
 
 use std::error::Error as _;
+use std::io;
 use std::time::Duration;
 
 use deadpool_postgres::{HookError, PoolError, TimeoutType};
@@ -86,7 +87,15 @@ pub(crate) fn corrupt(error: PostgresError) -> Error {
 fn client_kind(error: &PostgresError) -> ErrorKind {
     let said = error.to_string();
     let begins = |word: &&str| said.starts_with(word);
-    if ["invalid configuration", "authentication", "error performing TLS"].iter().any(begins) {
+    if begins(&"error performing TLS") {
+        // What is wrong with a certificate is told as invalid data; anything else of this kind is
+        // the network, which may end in the middle of a handshake as well.
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        match cause {
+            Some(cause) if cause.kind() != io::ErrorKind::InvalidData => ErrorKind::Unavailable,
+            _ => ErrorKind::Misplaced,
+        }
+    } else if ["invalid configuration", "authentication"].iter().any(begins) {
         ErrorKind::Misplaced
     } else if ["error serializing", "error deserializing", "expected"].iter().any(begins) {
         ErrorKind::Internal
@@ -98,7 +107,7 @@ fn client_kind(error: &PostgresError) -> ErrorKind {
 fn explain(code: &SqlState) -> (ErrorKind, &'static str) {
     use ErrorKind::{Corrupt, Full, Internal, LimitExceeded, Misplaced, Unavailable};
     match code.code() {
-        "28P01" | "28000" => (Misplaced, "check user and password in the store's URL"),
+        "28P01" | "28000" => (Misplaced, "check user, password and sslmode in the store's URL"),
         "3D000" => (Misplaced, "create it with createdb, or name another in the store's URL"),
         "42501" => (
             Misplaced,

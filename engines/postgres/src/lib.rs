@@ -14,6 +14,8 @@ mod error;
 mod options;
 mod read;
 mod schema;
+#[doc(hidden)]
+pub mod statements;
 mod tls;
 mod watch;
 

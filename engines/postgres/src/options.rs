@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -21,6 +22,9 @@ pub struct Options {
     pub history: Duration,
     /// Whether connections are encrypted.
     pub tls: Tls,
+    /// A file with the certificates of the authorities to trust, as PEM, instead of those that this
+    /// machine trusts. Only with [`Tls::VerifyFull`]: without a check it would promise too much.
+    pub tls_roots: Option<PathBuf>,
 }
 
 /// Whether connections are encrypted, and the server's certificate is checked: PostgreSQL's
@@ -35,8 +39,9 @@ pub enum Tls {
     /// Encrypted; the certificate is not checked, which does not help against one who can stand in
     /// for the server.
     Require,
-    /// Encrypted, with a certificate for the host's name by an authority that this machine trusts
-    /// (or that the file in `SSL_CERT_FILE` names).
+    /// Encrypted, with a certificate for the host's name by an authority that is trusted: one in the
+    /// file of [`Options::tls_roots`], or without it one that this machine trusts (or that the file
+    /// in `SSL_CERT_FILE` names).
     VerifyFull,
 }
 
@@ -49,6 +54,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(10),
             history: Duration::from_secs(24 * 3_600),
             tls: Tls::default(),
+            tls_roots: None,
         }
     }
 }
@@ -102,6 +108,7 @@ impl Options {
                 }
             };
         }
+        options.tls_roots = url.take("sslrootcert").map(PathBuf::from);
         url.finish(&[
             "store",
             "pool_max",
@@ -109,6 +116,7 @@ impl Options {
             "connect_timeout",
             "history",
             "sslmode",
+            "sslrootcert",
         ])?;
         Ok((server, options))
     }
@@ -158,7 +166,8 @@ mod tests {
     #[test]
     fn a_url_gives_server_and_options() {
         let url = "postgres://me:se%20cret@db.example:5433/app?store=notes&pool_max=3\
-                   &statement_timeout=1500ms&connect_timeout=2s&history=48h&sslmode=verify-full";
+                   &statement_timeout=1500ms&connect_timeout=2s&history=48h&sslmode=verify-full\
+                   &sslrootcert=/etc/ca.pem";
         let (server, options) = Options::from_url(url.parse().unwrap()).unwrap();
         assert_eq!(server, "postgres://me:se%20cret@db.example:5433/app");
         let expected = Options {
@@ -168,6 +177,7 @@ mod tests {
             connect_timeout: Duration::from_secs(2),
             history: Duration::from_secs(48 * 3_600),
             tls: Tls::VerifyFull,
+            tls_roots: Some("/etc/ca.pem".into()),
         };
         assert_eq!(options, expected);
         let (server, options) = Options::from_url("postgresql://h/d".parse().unwrap()).unwrap();

@@ -16,8 +16,15 @@ use tokio_postgres::types::ToSql;
 use crate::client::{Client, Rows};
 use crate::error::corrupt;
 
-const GET: &str = "SELECT key, version, value, metadata, expires FROM keyward.entries
-    WHERE store = $1 AND key = ANY ($2) AND (expires IS NULL OR expires > statement_timestamp())";
+/// The entry of a key.
+pub const GET: &str = "SELECT key, version, value, metadata, expires FROM keyward.entries
+    WHERE store = $1 AND key = $2 AND (expires IS NULL OR expires > statement_timestamp())";
+/// The entries of some keys. Not by `key = ANY`: see `schema/commit.sql`.
+const GET_MANY: &str = "SELECT e.key, e.version, e.value, e.metadata, e.expires
+    FROM unnest($2::bytea[]) AS u (key) CROSS JOIN LATERAL (
+        SELECT * FROM keyward.entries WHERE store = $1 AND key = u.key LIMIT 1
+    ) e
+    WHERE e.expires IS NULL OR e.expires > statement_timestamp()";
 
 /// The rows of a page, and one more if there is one: `$columns` of them, in the direction `$order`.
 macro_rules! page {
@@ -60,6 +67,9 @@ macro_rules! entries_within {
     };
 }
 
+/// A page of entries, upwards.
+pub const PAGE: &str = entries!("ASC");
+
 /// How large a page may become: then it ends, however many rows were asked for, so that one of large
 /// values fits into memory.
 const PAGE_BYTES_MAX: usize = 16 << 20;
@@ -68,15 +78,17 @@ const PAGE_BYTES_MAX: usize = 16 << 20;
 const END: &[u8] = &[0xff];
 
 impl Client {
+    pub(crate) async fn get(&self, store: i32, key: &Key) -> Result<Option<Entry>> {
+        let rows = self.read("cannot read", GET, &[&store, &key.as_bytes()]).await?;
+        rows.first().map(entry).transpose()
+    }
+
     pub(crate) async fn get_many(&self, store: i32, keys: &[Key]) -> Result<Vec<Option<Entry>>> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         let wanted: Vec<&[u8]> = keys.iter().map(Key::as_bytes).collect();
-        let rows = self.read("cannot read", GET, &[&store, &wanted]).await?;
-        if keys.len() == 1 {
-            return Ok(vec![rows.first().map(entry).transpose()?]);
-        }
+        let rows = self.read("cannot read", GET_MANY, &[&store, &wanted]).await?;
         let mut found = HashMap::with_capacity(rows.len());
         for row in &rows {
             found.insert(row.try_get::<_, &[u8]>(0).map_err(corrupt)?, entry(row)?);
@@ -105,7 +117,7 @@ impl Client {
         let statement = match (scan.want, scan.order) {
             (Want::Entries, Order::Ascending) if within => entries_within!("ASC"),
             (Want::Entries, Order::Descending) if within => entries_within!("DESC"),
-            (Want::Entries, Order::Ascending) => entries!("ASC"),
+            (Want::Entries, Order::Ascending) => PAGE,
             (Want::Entries, Order::Descending) => entries!("DESC"),
             (Want::Keys, Order::Ascending) => page!("key", "ASC"),
             (Want::Keys, Order::Descending) => page!("key", "DESC"),

@@ -22,7 +22,9 @@ use crate::error::corrupt;
 const CHANGES: &str = "SELECT trimmed, latest, horizon, revision, kinds, keys
     FROM keyward.changes($1, $2, $3)";
 const REACHED: &str = "SELECT latest FROM keyward.reached($1)";
-const LATEST: &str = "SELECT max(revision) FROM keyward.log WHERE store = $1";
+/// Not the maximum: a plan that was made while the log was short may read all of it.
+const LATEST: &str =
+    "SELECT (SELECT revision FROM keyward.log WHERE store = $1 ORDER BY revision DESC LIMIT 1)";
 /// Tells those who commit that somebody listens; a row that says so long enough is left alone.
 const LEASE: &str = "UPDATE keyward.stores SET watched = clock_timestamp() + interval '60 seconds'
     WHERE id = $1 AND watched < clock_timestamp() + interval '40 seconds'";

@@ -1,4 +1,8 @@
 -- Commits, each a call of one function: hence one transaction, and one round trip.
+--
+-- A row is always looked for by its store and its key, one at a time. With key = ANY, or in a join, a
+-- plan that was made while the table was small may go through the whole store, and would be kept
+-- while the store grows.
 
 -- Begins a transaction that changes a store, and gives its revision.
 CREATE FUNCTION keyward.enter(in_store int, OUT revision bigint, OUT watched boolean)
@@ -32,6 +36,11 @@ $$;
 
 -- A commit that only puts, and checks nothing. The keys come in byte order, which is the order in
 -- which their rows are locked, here as in keyward.commit: so no two commits wait for each other.
+--
+-- ON CONFLICT costs twice as much as a plain insert. So a commit of many keys first looks whether
+-- there is anything between its first and its last, which is one look at the index, and if not,
+-- simply inserts them. Another may do the same meanwhile: then it is waited for, as ON CONFLICT
+-- would, the insert fails and is undone, and ON CONFLICT it is.
 CREATE FUNCTION keyward.put(
     in_store int,
     in_keys bytea[],
@@ -43,17 +52,39 @@ CREATE FUNCTION keyward.put(
     OUT watched boolean
 )
 LANGUAGE plpgsql AS $$
+DECLARE
+    many CONSTANT int := 32;
+    is_done boolean := false;
 BEGIN
     SELECT b.revision, b.watched INTO revision, watched FROM keyward.enter(in_store) b;
-    INSERT INTO keyward.entries (store, key, version, value, metadata, expires)
-        SELECT in_store, u.key, revision, u.value, u.metadata, keyward.moment(u.ttl, u.at)
-        FROM unnest(in_keys, in_values, in_metadata, in_ttls, in_ends)
-            AS u (key, value, metadata, ttl, at)
-        ON CONFLICT (store, key) DO UPDATE SET
-            version = excluded.version,
-            value = excluded.value,
-            metadata = excluded.metadata,
-            expires = excluded.expires;
+
+    IF cardinality(in_keys) >= many AND NOT EXISTS (
+        SELECT FROM keyward.entries e WHERE e.store = in_store
+            AND e.key BETWEEN in_keys[1] AND in_keys[cardinality(in_keys)]
+    ) THEN
+        BEGIN
+            INSERT INTO keyward.entries (store, key, version, value, metadata, expires)
+                SELECT in_store, u.key, revision, u.value, u.metadata, keyward.moment(u.ttl, u.at)
+                FROM unnest(in_keys, in_values, in_metadata, in_ttls, in_ends)
+                    AS u (key, value, metadata, ttl, at);
+            is_done := true;
+        EXCEPTION WHEN unique_violation THEN
+            is_done := false;
+        END;
+    END IF;
+
+    IF NOT is_done THEN
+        INSERT INTO keyward.entries (store, key, version, value, metadata, expires)
+            SELECT in_store, u.key, revision, u.value, u.metadata, keyward.moment(u.ttl, u.at)
+            FROM unnest(in_keys, in_values, in_metadata, in_ttls, in_ends)
+                AS u (key, value, metadata, ttl, at)
+            ON CONFLICT (store, key) DO UPDATE SET
+                version = excluded.version,
+                value = excluded.value,
+                metadata = excluded.metadata,
+                expires = excluded.expires;
+    END IF;
+
     INSERT INTO keyward.log
         VALUES (in_store, revision, clock_timestamp(), repeat('p', cardinality(in_keys)), in_keys);
 END $$;
@@ -137,9 +168,11 @@ BEGIN
                 ends[i] := found_end;
                 EXIT;
             END IF;
-            -- Absence need not be locked where the check has failed by it, and where nothing is
-            -- to be removed.
-            EXIT WHEN in_expects[i] <> 0 OR (in_expects[i] IS NULL AND in_acts[i] = remove);
+            -- Absence need not be locked where the check has failed by it, and where a commit does
+            -- nothing but remove what is not there. Beside other keys it must be: one who makes this
+            -- key and has not ended would else come before us here, and after us there.
+            EXIT WHEN in_expects[i] <> 0
+                OR (count = 1 AND in_expects[i] IS NULL AND in_acts[i] = remove);
             INSERT INTO keyward.entries (store, key, version, value, metadata, expires)
                 VALUES (in_store, in_keys[i], revision,
                     coalesce(in_values[i], in_amounts[i]::text::bytea, ''),
@@ -197,12 +230,16 @@ BEGIN
     END IF;
 
     IF failed IS NOT NULL OR refused IS NOT NULL THEN
-        DELETE FROM keyward.entries e WHERE e.store = in_store AND e.key = ANY (made);
+        FOR i IN 1..cardinality(made) LOOP
+            DELETE FROM keyward.entries e WHERE e.store = in_store AND e.key = made[i];
+        END LOOP;
         revision := NULL;
         RETURN;
     END IF;
 
-    DELETE FROM keyward.entries e WHERE e.store = in_store AND e.key = ANY (placeholders);
+    FOR i IN 1..cardinality(placeholders) LOOP
+        DELETE FROM keyward.entries e WHERE e.store = in_store AND e.key = placeholders[i];
+    END LOOP;
     FOR i IN 1..count LOOP
         CASE in_acts[i]
             WHEN nothing THEN

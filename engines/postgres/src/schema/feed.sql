@@ -1,4 +1,7 @@
 -- The log, for those who follow it.
+--
+-- Its last revision is never asked for as a maximum: a plan that was made while the log was short
+-- may read all of it, and would be kept while the log grows.
 
 -- A revision below which every transaction of a store has ended. A statement that begins after this
 -- one sees all of their changes.
@@ -57,15 +60,18 @@ DECLARE
     horizon bigint := keyward.settled(in_store, false);
 BEGIN
     FOR attempt IN 1..2 LOOP
-        SELECT s.trimmed, (SELECT max(l.revision) FROM keyward.log l WHERE l.store = s.id)
+        SELECT s.trimmed,
+                (SELECT l.revision FROM keyward.log l WHERE l.store = s.id
+                    ORDER BY l.revision DESC LIMIT 1)
             INTO trimmed, latest
             FROM keyward.stores s WHERE s.id = in_store;
         EXIT WHEN latest IS NULL OR latest < horizon;
         IF attempt = 1 THEN
             horizon := keyward.settled(in_store, true);
         ELSE
-            SELECT max(l.revision) INTO latest
-                FROM keyward.log l WHERE l.store = in_store AND l.revision < horizon;
+            latest := (SELECT l.revision FROM keyward.log l
+                WHERE l.store = in_store AND l.revision < horizon
+                ORDER BY l.revision DESC LIMIT 1);
         END IF;
     END LOOP;
     latest := greatest(trimmed, latest);
@@ -85,7 +91,8 @@ DECLARE
 BEGIN
     RETURN QUERY
         SELECT s.trimmed,
-            greatest(s.trimmed, (SELECT max(m.revision) FROM keyward.log m WHERE m.store = s.id)),
+            greatest(s.trimmed, (SELECT m.revision FROM keyward.log m WHERE m.store = s.id
+                ORDER BY m.revision DESC LIMIT 1)),
             limited, l.revision, l.kinds, l.keys
         FROM keyward.stores s
         LEFT JOIN LATERAL (

@@ -22,18 +22,17 @@ BEGIN
         SELECT b.revision INTO revision FROM keyward.enter(in_store) b;
         -- Rows that others have locked are left for the next time. A row that was written again
         -- since is looked at as it is now, and stays if it ends later.
-        WITH due AS (
-            SELECT e.key FROM keyward.entries e
-            WHERE e.store = in_store AND e.expires <= started
-            ORDER BY e.expires LIMIT batch
-            FOR UPDATE SKIP LOCKED
-        ), gone AS (
-            DELETE FROM keyward.entries e USING due
-            WHERE e.store = in_store AND e.key = due.key
-            RETURNING e.key
-        )
-        SELECT array_agg(g.key) INTO ended FROM gone g;
+        SELECT array_agg(d.key) INTO ended
+            FROM (
+                SELECT e.key FROM keyward.entries e
+                WHERE e.store = in_store AND e.expires <= started
+                ORDER BY e.expires LIMIT batch
+                FOR UPDATE SKIP LOCKED
+            ) d;
         IF ended IS NOT NULL THEN
+            FOR i IN 1..cardinality(ended) LOOP
+                DELETE FROM keyward.entries e WHERE e.store = in_store AND e.key = ended[i];
+            END LOOP;
             INSERT INTO keyward.log
                 VALUES (in_store, revision, clock_timestamp(), repeat('e', cardinality(ended)), ended);
         END IF;
@@ -66,19 +65,19 @@ LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM keyward.stores s
         WHERE s.id = in_store AND s.base + pg_snapshot_xmax(pg_current_snapshot())::text::bigint
-            <= greatest(s.trimmed,
-                (SELECT max(l.revision) FROM keyward.log l WHERE l.store = s.id));
+            <= greatest(s.trimmed, (SELECT l.revision FROM keyward.log l WHERE l.store = s.id
+                ORDER BY l.revision DESC LIMIT 1));
     IF NOT FOUND THEN
         RETURN;
     END IF;
     -- Alone: no commit is under way with the old base.
     PERFORM pg_advisory_xact_lock(1801812343, in_store);
     UPDATE keyward.stores s
-        SET base = greatest(s.trimmed,
-            (SELECT max(l.revision) FROM keyward.log l WHERE l.store = s.id))
+        SET base = greatest(s.trimmed, (SELECT l.revision FROM keyward.log l WHERE l.store = s.id
+            ORDER BY l.revision DESC LIMIT 1))
         WHERE s.id = in_store AND s.base + pg_snapshot_xmax(pg_current_snapshot())::text::bigint
-            <= greatest(s.trimmed,
-                (SELECT max(l.revision) FROM keyward.log l WHERE l.store = s.id));
+            <= greatest(s.trimmed, (SELECT l.revision FROM keyward.log l WHERE l.store = s.id
+                ORDER BY l.revision DESC LIMIT 1));
 END $$;
 
 -- The number of a store, which is created if there is none of this name.

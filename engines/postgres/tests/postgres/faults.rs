@@ -16,7 +16,7 @@ async fn held(store: &Store) -> Option<i64> {
 }
 
 /// A transaction around the engine that holds the key `a`; it ends with the connection.
-async fn hold(fresh: &Fresh) -> Client {
+pub async fn hold(fresh: &Fresh) -> Client {
     let client = connect(&config()).await;
     let number = fresh.number(&client).await;
     let hold = format!(
@@ -148,14 +148,8 @@ fn a_connection_that_the_server_ends_in_mid_commit_leaves_it_unknown() {
             async move { store.commit(putting("a", "2")).await }
         });
         let administrator = connect(&config()).await;
-        let number = fresh.number(&administrator).await;
-        // The one that waits in a transaction of this store.
-        let end = "SELECT pg_terminate_backend(l.pid) FROM pg_locks l
-            JOIN pg_stat_activity a ON a.pid = l.pid AND a.wait_event_type = 'Lock'
-            WHERE l.locktype = 'advisory' AND l.objid::bigint = $1::int";
-        while administrator.query(end, &[&number]).await.unwrap().is_empty() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let process = fresh.waiting(&administrator).await;
+        administrator.query_one("SELECT pg_terminate_backend($1)", &[&process]).await.unwrap();
         let unknown = waiting.await.unwrap().unwrap_err();
         assert_eq!(unknown.kind(), ErrorKind::OutcomeUnknown, "{unknown}");
         drop(holder);

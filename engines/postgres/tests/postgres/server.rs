@@ -36,6 +36,13 @@ pub fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap()
 }
 
+/// A name that no other test uses.
+pub fn unused_name() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let made = MADE.fetch_add(1, Ordering::Relaxed);
+    format!("test {} {made}", process::id())
+}
+
 /// The name of a store that no other test uses. Dropped, everything in the store is removed.
 pub struct Fresh {
     pub name: String,
@@ -48,9 +55,7 @@ impl Fresh {
     }
 
     pub fn at(server: String) -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let made = MADE.fetch_add(1, Ordering::Relaxed);
-        Self { name: format!("test {} {made}", process::id()), server }
+        Self { name: unused_name(), server }
     }
 
     pub fn options(&self) -> Options {
@@ -63,6 +68,10 @@ impl Fresh {
             statement_timeout: patience,
             ..Options::default()
         }
+    }
+
+    pub fn address(&self) -> &str {
+        &self.server
     }
 
     pub async fn engine(&self) -> Postgres {
@@ -84,7 +93,23 @@ impl Fresh {
         let number = "SELECT id FROM keyward.stores WHERE name = $1";
         client.query_one(number, &[&self.name]).await.unwrap().get(0)
     }
+
+    /// Waits until a commit to the store waits for a lock, and gives the server's process for it.
+    pub async fn waiting(&self, client: &Client) -> i32 {
+        let number = self.number(client).await;
+        loop {
+            match client.query(WAITING, &[&number]).await.unwrap().first() {
+                Some(row) => return row.get(0),
+                None => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
 }
+
+/// Those who wait for a lock in a transaction of a store.
+const WAITING: &str = "SELECT l.pid FROM pg_locks l
+    JOIN pg_stat_activity a ON a.pid = l.pid AND a.wait_event_type = 'Lock'
+    WHERE l.locktype = 'advisory' AND l.granted AND l.objid::bigint = $1::int";
 
 impl Drop for Fresh {
     fn drop(&mut self) {

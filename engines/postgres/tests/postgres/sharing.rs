@@ -10,7 +10,7 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use crate::server::{Fresh, address, config, connect, key, put, putting, runtime};
+use crate::server::{Fresh, address, config, connect, key, put, putting, runtime, unused_name};
 
 /// Commits at once, by turns over two engines, and tells which were applied.
 async fn at_once(stores: &[Store; 2], commits: Vec<Commit>) -> Vec<bool> {
@@ -77,6 +77,33 @@ fn commits_that_guard_against_each_other_are_never_both_applied() {
         }
         // Each deadlock would cost a second.
         assert!(began.elapsed() < Duration::from_secs(30), "they wait for each other");
+    });
+}
+
+/// Each makes what the other removes: in whatever order they went, one key is left. The one around
+/// the engine has made `a` and removed `b`, and has not ended, when the engine removes `a`.
+#[test]
+fn of_two_commits_that_make_what_the_other_removes_one_comes_last() {
+    runtime().block_on(async {
+        let fresh = Fresh::new();
+        let store = fresh.store().await;
+        store.put(key("b"), put("0")).await.unwrap();
+        let client = connect(&config()).await;
+        let number = fresh.number(&client).await;
+        client.batch_execute("BEGIN").await.unwrap();
+        let turn = "SELECT FROM keyward.commit($1::int, '{a,b}', '{NULL,NULL}', '{1,2}', '{1,NULL}',
+            '{NULL,NULL}', '{NULL,NULL}', '{NULL,NULL}', '{NULL,NULL}')";
+        client.query_one(turn, &[&number]).await.unwrap();
+        let turning = tokio::spawn({
+            let store = store.clone();
+            async move { store.commit(Commit::new().delete(key("a")).put(key("b"), put("2"))).await }
+        });
+        fresh.waiting(&connect(&config()).await).await;
+        client.batch_execute("COMMIT").await.unwrap();
+        assert!(turning.await.unwrap().unwrap().is_applied());
+        let page = store.scan(&Scan::new(KeyRange::all())).await.unwrap();
+        let found: Vec<Key> = page.rows.iter().map(|row| row.key.clone()).collect();
+        assert_eq!(found, [key("b")]);
     });
 }
 
@@ -241,7 +268,7 @@ pub struct Database {
 
 impl Database {
     pub fn create(how: &str) -> Self {
-        let name = Fresh::new().name.replace(' ', "_");
+        let name = unused_name().replace(' ', "_");
         runtime().block_on(async {
             let create = format!("CREATE DATABASE {name} TEMPLATE template0 {how}");
             connect(&config()).await.batch_execute(&create).await.unwrap();
