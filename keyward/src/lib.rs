@@ -21,14 +21,23 @@
 //! | `postgres://user:password@host/database?store=NAME` | a PostgreSQL database, shared by every process that reaches it |
 //! | `memory:` | this process only |
 //! | `memory:?tier=recoverable`, `?tier=advisory` | with the restrictions of weaker databases, for tests |
+//!
+//! Above stores are records: [`Data`] opens what a schema file declares (see [`schema`]), and gives
+//! out its spaces, in which records have owners, indexes and history (see [`records`]).
 
+mod data;
 mod open;
 
+pub use data::Data;
 pub use keyward_engine::*;
 pub use keyward_key::*;
 #[doc(inline)]
 pub use keyward_migrate as migrate;
-pub use open::{Compacted, compact, open, open_existing, restore};
+#[doc(inline)]
+pub use keyward_records as records;
+#[doc(inline)]
+pub use keyward_schema as schema;
+pub use open::{Compacted, compact, open, open_existing, restore, url_beside};
 
 /// The README's example, so that it keeps compiling and running.
 #[cfg(doctest)]

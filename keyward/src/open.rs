@@ -66,6 +66,39 @@ fn unknown_engine(name: &str) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
+/// A store's URL as it stands in a file of `folder`: the place of an embedded store is relative to
+/// that folder, so that the file means the same from everywhere.
+///
+/// ```
+/// use std::path::Path;
+///
+/// let url = keyward::url_beside(Path::new("/srv/app"), "embedded:data?durability=relaxed")?;
+/// assert_eq!(url, "embedded:/srv/app/data?durability=relaxed");
+/// # Ok::<(), keyward::Error>(())
+/// ```
+pub fn url_beside(folder: &Path, url: &str) -> Result<String> {
+    let Some(rest) = url.strip_prefix("embedded:") else {
+        return Ok(url.to_owned());
+    };
+    let (place, options) = match rest.find('?') {
+        Some(at) => rest.split_at(at),
+        None => (rest, ""),
+    };
+    if place.is_empty() || Path::new(place).is_absolute() || folder == Path::new("") {
+        return Ok(url.to_owned());
+    }
+    let place = folder.join(place);
+    match place.to_str().filter(|place| !place.contains('?')) {
+        Some(place) => Ok(format!("embedded:{place}{options}")),
+        None => {
+            let place = place.display();
+            let reason = "its path must be UTF-8 and without a question mark";
+            let message = format!("a store cannot be at {place}: {reason}");
+            Err(Error::new(ErrorKind::Invalid, message))
+        }
+    }
+}
+
 /// Rewrites an embedded store without its free pages and expired entries. Nobody else may have it
 /// open.
 pub async fn compact(url: &str) -> Result<Compacted> {
@@ -98,4 +131,27 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|error| {
         Error::new(ErrorKind::Internal, "opening the store panicked").caused_by(error)
     })?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_place_is_relative_to_the_folder_of_the_file() {
+        let beside = |folder: &str, url| url_beside(Path::new(folder), url).unwrap();
+        let relaxed = "embedded:./data?durability=relaxed";
+        assert_eq!(beside("/etc/kw", relaxed), "embedded:/etc/kw/./data?durability=relaxed");
+        assert_eq!(beside("", relaxed), relaxed);
+        assert_eq!(beside("up", "embedded:data"), "embedded:up/data");
+        for url in ["embedded:/var/data", "memory:", "no url"] {
+            assert_eq!(beside("/etc/kw", url), url);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_no_url_can_name_is_refused() {
+        let error = url_beside(Path::new("/what?"), "embedded:data").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+    }
 }

@@ -42,6 +42,17 @@ pub(crate) fn decode_segment(encoded: &[u8]) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
 }
 
+/// Whether an encoded segment is this text.
+pub(crate) fn is_segment(encoded: &[u8], text: &str) -> bool {
+    let text = text.as_bytes();
+    if !text.iter().any(|&byte| byte <= ESCAPE) {
+        return encoded == text;
+    }
+    let escaped =
+        |byte: u8| if byte <= ESCAPE { [Some(ESCAPE), Some(byte + 1)] } else { [Some(byte), None] };
+    encoded.iter().copied().eq(text.iter().flat_map(|&byte| escaped(byte)).flatten())
+}
+
 /// The offset of the first byte that this encoding could not have made, if any.
 pub(crate) fn validate(encoded: &[u8]) -> Result<(), usize> {
     let mut at = 0;

@@ -129,8 +129,7 @@ impl Key {
 
     /// Where the first `depth` segments end, if more follow.
     fn end_of(&self, depth: usize) -> Option<usize> {
-        let separators = self.0.iter().enumerate().filter(|&(_, &byte)| byte == SEPARATOR);
-        separators.map(|(at, _)| at).nth(depth.checked_sub(1)?)
+        memchr::memchr_iter(SEPARATOR, &self.0).nth(depth.checked_sub(1)?)
     }
 }
 
@@ -167,22 +166,55 @@ impl<'k> Segments<'k> {
     }
 }
 
+impl<'k> Segments<'k> {
+    /// Whether the next segment is this text. The segment is taken either way, and not decoded.
+    ///
+    /// ```
+    /// use keyward_key::Key;
+    /// let key = Key::parse("user:a%3Ab:notes")?;
+    /// let mut segments = key.segments();
+    /// assert!(segments.next_is("user") && segments.next_is("a:b"));
+    /// assert!(!segments.next_is("note") && !segments.next_is(""));
+    /// # Ok::<(), keyward_key::ParseError>(())
+    /// ```
+    pub fn next_is(&mut self, text: &str) -> bool {
+        self.next_encoded().is_some_and(|segment| encoding::is_segment(segment, text))
+    }
+
+    /// The segments after the first `n`, which are not decoded.
+    #[must_use]
+    pub fn past(mut self, n: usize) -> Self {
+        for _ in 0..n {
+            self.next_encoded();
+        }
+        self
+    }
+
+    fn next_encoded(&mut self) -> Option<&'k [u8]> {
+        let rest = self.rest?;
+        match memchr::memchr(SEPARATOR, rest) {
+            Some(end) => {
+                self.rest = Some(&rest[end + 1..]);
+                Some(&rest[..end])
+            }
+            None => {
+                self.rest = None;
+                Some(rest)
+            }
+        }
+    }
+}
+
 impl<'k> Iterator for Segments<'k> {
     type Item = Cow<'k, str>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.rest?;
-        let segment = match rest.iter().position(|&b| b == SEPARATOR) {
-            Some(end) => {
-                self.rest = Some(&rest[end + 1..]);
-                &rest[..end]
-            }
-            None => {
-                self.rest = None;
-                rest
-            }
-        };
-        Some(encoding::decode_segment(segment))
+        self.next_encoded().map(encoding::decode_segment)
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        *self = self.clone().past(n);
+        self.next()
     }
 }
 

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
-use keyward::{Store, StoreUrl};
+use keyward::{Data, Store, StoreUrl};
 
 use crate::command::Command;
 use crate::exit::Exit;
@@ -18,6 +19,10 @@ use crate::{config, output};
 /// may share; memory: lives as long as one command, for trying things. The URL comes from
 /// -s, else from KEYWARD_STORE, else from the first config file that exists: --config FILE,
 /// ./keyward.toml, ~/.config/keyward/config.toml (with a line such as store = "embedded:./data").
+///
+/// A schema file declares what stores hold: keyward schema checks it, keyward record reads and
+/// writes what it declares. It is --schema FILE, else KEYWARD_SCHEMA, else what the config file says
+/// (schema = "FILE"), else ./keyward.schema.toml.
 ///
 /// Keys are segments with colons between them (user:7:name); values are JSON. A prefix such as
 /// user:7 means everything below it: user:7:name, but neither user:7 itself nor user:70.
@@ -49,6 +54,18 @@ pub struct Target {
     /// The file that names the store when neither -s nor KEYWARD_STORE does
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// The schema file [default: ./keyward.schema.toml]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "KEYWARD_SCHEMA",
+        hide_env_values = true
+    )]
+    schema: Option<PathBuf>,
+    /// Whether the store was named for this command, not for all of them.
+    #[arg(skip)]
+    store_is_asked_for: bool,
 }
 
 /// In which form.
@@ -58,7 +75,7 @@ struct Shape {
     /// Write JSON: results on standard output, errors on standard error
     #[arg(long, global = true, conflicts_with = "text")]
     json: bool,
-    /// Write text for people, also when a program reads it (scan, watch and stats write JSON then)
+    /// Write text for people, also when a program reads it (scan, watch, stats and record write JSON then)
     #[arg(long, global = true)]
     text: bool,
 }
@@ -67,6 +84,38 @@ impl Target {
     /// The URL of the store.
     pub fn url(&self) -> Result<String> {
         config::store_url(self.store.as_deref(), self.config.as_deref())
+    }
+
+    /// The schema file.
+    pub fn schema_file(&self) -> Result<PathBuf> {
+        config::schema_file(self.schema.as_deref(), self.config.as_deref())
+    }
+
+    /// What the schema file declares, with the stores where they are: where the schema says, unless
+    /// -s says otherwise; where the schema says nothing, as for commands without a schema.
+    pub fn data(&self) -> Result<Data> {
+        let data = Data::load(&self.schema_file()?)?;
+        let stores = &data.schema().stores;
+        if self.store_is_asked_for {
+            let [store] = &stores[..] else {
+                let message = "-s names one store, and the schema has several";
+                return Err(Failure::invalid(message).hint("Change the url in the schema file."));
+            };
+            let name = store.name.clone();
+            return Ok(data.at(&name, self.url()?)?);
+        }
+        match &stores.iter().filter(|store| store.url.is_none()).collect::<Vec<_>>()[..] {
+            [] => Ok(data),
+            [store] => {
+                let name = store.name.clone();
+                Ok(data.at(&name, self.url()?)?)
+            }
+            [one, other, ..] => {
+                let (one, other) = (&one.name, &other.name);
+                let message = format!("the schema says neither where {one} nor where {other} is");
+                Err(Failure::invalid(message).hint("Give each store but one a url."))
+            }
+        }
     }
 
     /// Opens the store, making one if there is none.
@@ -100,10 +149,10 @@ pub async fn open_existing(url: &str) -> Result<Store> {
         .ok_or_else(|| Failure::new(Exit::Absent, "not-found", no_store(url)).hint(HOW_TO_MAKE_ONE))
 }
 
-const HOW_TO_MAKE_ONE: &str = "put and import make one";
+pub const HOW_TO_MAKE_ONE: &str = "put and import make one";
 
 /// Without the password that the URL may have.
-fn no_store(url: &str) -> String {
+pub fn no_store(url: &str) -> String {
     match url.parse::<StoreUrl>() {
         Ok(url) => format!("there is no store at {url}"),
         Err(_) => "there is no such store".to_owned(),
@@ -117,7 +166,9 @@ impl Cli {
   keyward -s embedded:./data get user:7:name
   export KEYWARD_STORE=embedded:./data
   keyward ls user --depth 1
-  keyward export > all.jsonl"#;
+  keyward export > all.jsonl
+  keyward schema init
+  keyward record query notes notes_by_title --prefix k --as ada"#;
 
     /// The whole command line, as help, completions and manual show it.
     pub fn definition() -> clap::Command {
@@ -132,7 +183,11 @@ impl Cli {
     fn read_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut definition = Self::definition();
         let matches = definition.try_get_matches_from_mut(arguments)?;
-        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))
+        let mut cli =
+            Self::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))?;
+        cli.target.store_is_asked_for =
+            matches.value_source("store") == Some(ValueSource::CommandLine);
+        Ok(cli)
     }
 
     /// The form asked for.
@@ -160,12 +215,23 @@ mod tests {
 
     #[test]
     fn every_command_has_an_example_in_its_help() {
-        for command in Cli::definition().get_subcommands() {
+        fn look(command: &clap::Command) {
             let name = command.get_name();
             let help = command.get_after_help().map(ToString::to_string);
             let example = |line: &str| line.contains("keyward") && line.contains(name);
             assert!(help.is_some_and(|help| help.lines().any(example)), "{name}");
+            command.get_subcommands().for_each(look);
         }
+        Cli::definition().get_subcommands().for_each(look);
+    }
+
+    #[test]
+    fn a_store_named_for_one_command_is_told_from_one_for_all() {
+        assert!(read("keyward -s memory: ls").unwrap().target.store_is_asked_for);
+        assert!(
+            read("keyward record get notes note=1 -s memory:").unwrap().target.store_is_asked_for
+        );
+        assert!(!read("keyward ls").unwrap().target.store_is_asked_for);
     }
 
     #[test]
@@ -174,6 +240,8 @@ mod tests {
             "keyward -s memory: put n -5",
             "keyward put n -1.5e3 -s memory: --json",
             "keyward put --ttl 90s n - --if-absent -s memory:",
+            "keyward record put numbers n=1 -5 --as ada --schema s.toml",
+            "keyward record --as ada near places --lat -33.9 --lon -18.4 --radius 5km",
         ] {
             assert!(read(line).is_ok(), "{line}");
         }
@@ -191,6 +259,10 @@ mod tests {
             "keyward ls --depth 0",
             "keyward watch p --key k",
             "keyward put k 1 --ttl 0s",
+            "keyward record put notes n=1 {} --ttl 1h --no-ttl",
+            "keyward record query notes --from a --prefix b",
+            "keyward record query notes --all --limit 3",
+            "keyward record near places --lat 1 --lon 1 --radius 5",
         ] {
             assert!(read(line).is_err(), "{line}");
         }

@@ -1,4 +1,4 @@
-//! Which store is meant: the flag, the environment or a config file.
+//! Which store and which schema is meant: the flag, the environment or a config file.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 
 /// The config file of the current directory.
@@ -21,12 +22,23 @@ const THREE_WAYS: &str = "Name it in one of three ways:
   store = \"embedded:./data\"               in ./keyward.toml, in
                                           ~/.config/keyward/config.toml, or in --config FILE";
 
+/// The schema file that is looked for in the current directory.
+pub const SCHEMA: &str = "keyward.schema.toml";
+
+const SCHEMA_WAYS: &str = "Write one with keyward schema init, or name yours:
+  keyward --schema FILE ...               for one command
+  export KEYWARD_SCHEMA=FILE              for this shell
+  schema = \"FILE\"                         in ./keyward.toml, in
+                                          ~/.config/keyward/config.toml, or in --config FILE";
+
 /// What a config file can say.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
     /// The URL of the store.
     store: Option<String>,
+    /// The schema file, relative to this one.
+    schema: Option<PathBuf>,
 }
 
 /// The URL of the store: `given` (by flag or environment), else what the config file `config` says,
@@ -38,15 +50,30 @@ pub fn store_url(given: Option<&str>, config: Option<&Path>) -> Result<String> {
     let Some((path, text)) = read(config)? else {
         return Err(Failure::invalid("no store was named").hint(THREE_WAYS));
     };
-    let config: Config = toml::from_str(&text).map_err(|error| {
-        Failure::invalid(format!("{} is no valid config file", path.display()))
-            .drawn(error.to_string().trim_end())
-    })?;
-    let Some(url) = config.store else {
+    let Some(url) = parse(&path, &text)?.store else {
         let message = format!("no store was named, not in {} either", path.display());
         return Err(Failure::invalid(message).hint(THREE_WAYS));
     };
-    beside(&path, &url)
+    Ok(keyward::url_beside(folder(&path), &url)?)
+}
+
+/// The schema file: `given` (by flag or environment), else what the config file says, else
+/// `./keyward.schema.toml`.
+pub fn schema_file(given: Option<&Path>, config: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) = given.filter(|path| *path != Path::new("")) {
+        return Ok(path.to_owned());
+    }
+    if let Some((path, text)) = read(config)?
+        && let Some(schema) = parse(&path, &text)?.schema
+    {
+        return Ok(folder(&path).join(schema));
+    }
+    let local = PathBuf::from(SCHEMA);
+    if local.exists() {
+        return Ok(local);
+    }
+    let message = format!("no schema was named, and there is no {SCHEMA} here");
+    Err(Failure::new(Exit::Invalid, "no-schema", message).hint(SCHEMA_WAYS))
 }
 
 /// The config file that decides, with what it says. One that was asked for must exist.
@@ -79,54 +106,21 @@ fn candidates(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     candidates
 }
 
-/// A URL as it stands in a config file: the place of an embedded store is relative to the file, so
-/// that the file means the same from everywhere.
-fn beside(config: &Path, url: &str) -> Result<String> {
-    let Some(rest) = url.strip_prefix("embedded:") else {
-        return Ok(url.to_owned());
-    };
-    let (place, options) = match rest.find('?') {
-        Some(at) => rest.split_at(at),
-        None => (rest, ""),
-    };
-    let directory = config.parent().unwrap_or(Path::new(""));
-    if place.is_empty() || Path::new(place).is_absolute() || directory == Path::new("") {
-        return Ok(url.to_owned());
-    }
-    let place = directory.join(place);
-    match place.to_str().filter(|place| !place.contains('?')) {
-        Some(place) => Ok(format!("embedded:{place}{options}")),
-        None => Err(Failure::invalid(format!(
-            "a store cannot be at {}: its path must be UTF-8 and without a question mark",
-            place.display()
-        ))),
-    }
+fn parse(path: &Path, text: &str) -> Result<Config> {
+    toml::from_str(text).map_err(|error| {
+        Failure::invalid(format!("{} is no valid config file", path.display()))
+            .drawn(error.to_string().trim_end())
+    })
+}
+
+/// What a relative path of a config file is relative to.
+fn folder(config: &Path) -> &Path {
+    config.parent().unwrap_or(Path::new(""))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_relative_place_is_relative_to_the_config_file() {
-        let beside = |config: &str, url| beside(Path::new(config), url).unwrap();
-        let relaxed = "embedded:./data?durability=relaxed";
-        assert_eq!(
-            beside("/etc/kw/keyward.toml", relaxed),
-            "embedded:/etc/kw/./data?durability=relaxed"
-        );
-        assert_eq!(beside("keyward.toml", relaxed), relaxed);
-        assert_eq!(beside("up/keyward.toml", "embedded:data"), "embedded:up/data");
-        for url in ["embedded:/var/data", "memory:", "no url"] {
-            assert_eq!(beside("/etc/kw/keyward.toml", url), url);
-        }
-    }
-
-    #[test]
-    fn a_directory_that_no_url_can_name_is_refused() {
-        let error = beside(Path::new("/what?/keyward.toml"), "embedded:data").unwrap_err();
-        assert_eq!(error.exit(), crate::exit::Exit::Invalid);
-    }
 
     #[test]
     fn the_current_directory_comes_before_the_user() {

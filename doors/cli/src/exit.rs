@@ -1,6 +1,6 @@
 //! How the command ends: one table of exit codes, shown by `--help` and the man page.
 
-use keyward::ErrorKind;
+use keyward::{ErrorKind, migrate, records};
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,19 +16,24 @@ pub enum Exit {
     Corrupt = 8,
     TooOld = 9,
     Differs = 10,
+    Forbidden = 11,
     Internal = 70,
     Interrupted = 130,
 }
 
 impl Exit {
     /// Every code with what it means, in ascending order.
-    pub const TABLE: [(Self, &'static str); 13] = [
+    pub const TABLE: [(Self, &'static str); 14] = [
         (Self::Done, "done"),
-        (Self::Absent, "the key is not there (get)"),
-        (Self::Invalid, "wrong usage or input: an argument, a key, JSON, the configuration"),
+        (Self::Absent, "the key or record is not there (get)"),
+        (
+            Self::Invalid,
+            "wrong usage or input: an argument, a key, JSON, the configuration, the schema",
+        ),
         (
             Self::Conflict,
-            "a condition did not hold (--if-version, --if-absent); nothing was written",
+            "a condition did not hold (--if-version, --if-absent, --if-match, a unique index); nothing \
+             was written",
         ),
         (Self::Unable, "the store cannot do this: over a limit, or not supported by its engine"),
         (Self::Unavailable, "the store is busy or out of reach; nothing was done, try again"),
@@ -39,7 +44,12 @@ impl Exit {
         ),
         (Self::Corrupt, "the stored data is damaged; restore a backup"),
         (Self::TooOld, "the history asked for is not kept (watch --since)"),
-        (Self::Differs, "the stores are not equal after the copy (copy --verify)"),
+        (
+            Self::Differs,
+            "not equal: the stores after a copy (copy --verify), or two schemas (schema diff); \
+             something is left (doctor), or could not be done (migrate)",
+        ),
+        (Self::Forbidden, "the caller may not do this (record --as)"),
         (Self::Internal, "a fault in keyward; please report it"),
         (Self::Interrupted, "interrupted (Ctrl-C)"),
     ];
@@ -79,6 +89,44 @@ impl From<ErrorKind> for Exit {
             ErrorKind::Misplaced | ErrorKind::Full => Self::Place,
             ErrorKind::Corrupt => Self::Corrupt,
             // A kind this version does not know yet is not one the user can act on.
+            _ => Self::Internal,
+        }
+    }
+}
+
+impl From<&migrate::Error> for Exit {
+    fn from(error: &migrate::Error) -> Self {
+        match error {
+            migrate::Error::Records(error) => error.into(),
+            migrate::Error::Refused(_) => Self::Invalid,
+            migrate::Error::Overtaken { .. } => Self::Conflict,
+            migrate::Error::Damaged(_) => Self::Corrupt,
+            _ => Self::Internal,
+        }
+    }
+}
+
+impl From<&records::Error> for Exit {
+    fn from(error: &records::Error) -> Self {
+        use records::Error;
+        match error {
+            Error::Store(error) => error.kind().into(),
+            Error::UnknownSpace { .. }
+            | Error::UnknownIndex { .. }
+            | Error::ForeignKey { .. }
+            | Error::Build(_)
+            | Error::SchemaMismatch { .. }
+            | Error::Unindexable { .. }
+            | Error::BadQuery(_)
+            | Error::NeedsScan { .. }
+            | Error::BadCursor(_)
+            | Error::BadChange(_) => Self::Invalid,
+            Error::Forbidden { .. } => Self::Forbidden,
+            Error::UniqueClash { .. } => Self::Conflict,
+            Error::ValueTooLarge { .. } | Error::IndexNotReady { .. } => Self::Unable,
+            Error::Contended { .. } => Self::Unavailable,
+            Error::Damaged(_) => Self::Corrupt,
+            // One this version does not know yet is not one the user can act on.
             _ => Self::Internal,
         }
     }

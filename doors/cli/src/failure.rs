@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use keyward::ParseError;
+use keyward::schema::Problems;
+use keyward::{ParseError, migrate, records};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -64,6 +65,11 @@ impl Failure {
         Self::new(Exit::Done, "closed", "nobody reads the output")
     }
 
+    /// An exit code for what the output has told already.
+    pub fn told(exit: Exit) -> Self {
+        Self::new(exit, "told", "")
+    }
+
     /// Ctrl-C in the middle of work.
     pub fn interrupted(message: impl Into<String>) -> Self {
         Self::new(Exit::Interrupted, "interrupted", message)
@@ -121,7 +127,7 @@ impl Failure {
 
     /// Tells it, as text or as one JSON object.
     pub fn tell(&self, to: &mut impl Write, json: bool) -> io::Result<()> {
-        if self.exit == Exit::Done {
+        if self.exit == Exit::Done || self.message.is_empty() {
             return Ok(());
         }
         if json {
@@ -154,6 +160,33 @@ impl From<keyward::Error> for Failure {
             retryable: kind.retryable(),
             ..Self::new(kind.into(), kind.code(), error.to_string()).hint(kind.hint())
         }
+    }
+}
+
+impl From<migrate::Error> for Failure {
+    fn from(error: migrate::Error) -> Self {
+        match error {
+            migrate::Error::Records(error) => error.into(),
+            error => {
+                Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
+            }
+        }
+    }
+}
+
+impl From<records::Error> for Failure {
+    fn from(error: records::Error) -> Self {
+        Self {
+            retryable: error.retryable(),
+            ..Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
+        }
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        Self::new(Exit::Invalid, "schema", "the schema cannot be used")
+            .drawn(format!("\n{problems}"))
     }
 }
 

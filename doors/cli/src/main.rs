@@ -6,6 +6,7 @@ mod command;
 mod config;
 mod exit;
 mod failure;
+mod input;
 mod interrupt;
 mod line;
 mod output;

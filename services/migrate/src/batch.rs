@@ -1,7 +1,9 @@
 //! What a walk finds to write, in pieces that fit one commit of the target each.
 
+use std::collections::HashSet;
+
 use keyward_engine::{
-    Commit, Error, ErrorKind, Expiry, ExpirySupport, Json, Put, Result, Store, Write,
+    Check, Commit, Error, ErrorKind, Expect, Expiry, ExpirySupport, Json, Put, Result, Store, Write,
 };
 use keyward_key::Key;
 
@@ -26,6 +28,7 @@ pub(crate) struct Batch {
 /// The batches of a walk.
 pub(crate) struct Batches<'s> {
     walk: Walk<'s>,
+    source: &'s Store,
     target: &'s Store,
     prune: bool,
     /// A step that did not fit the last batch.
@@ -38,7 +41,7 @@ impl<'s> Batches<'s> {
     /// What makes the target like the source.
     pub fn new(source: &'s Store, target: &'s Store, prune: bool) -> Result<Self> {
         let walk = Walk::new(source, target)?;
-        Ok(Self { walk, target, prune, waiting: None, refused: None })
+        Ok(Self { walk, source, target, prune, waiting: None, refused: None })
     }
 
     /// The next batch; `None` after the last.
@@ -61,7 +64,8 @@ impl<'s> Batches<'s> {
             let size = match &step {
                 Step::Equal => 0,
                 Step::Extra(_) if !self.prune => 0,
-                Step::Extra(held) => held.key.as_bytes().len(),
+                // Once to be removed, once to be checked.
+                Step::Extra(held) => 2 * held.key.as_bytes().len(),
                 Step::Missing(held) | Step::Different(held) => {
                     if let Err(error) = fits(held, self.target) {
                         self.refused = Some(error);
@@ -77,8 +81,9 @@ impl<'s> Batches<'s> {
                 break;
             }
             bytes += size;
-            batch.take(step, self.prune);
+            batch.take(step, self.prune, self.target.capabilities().compare);
         }
+        self.look_again(&mut batch).await?;
         match self.refused.take() {
             Some(error) if batch.tally == Copied::default() => Err(error),
             refused => {
@@ -87,10 +92,34 @@ impl<'s> Batches<'s> {
             }
         }
     }
+
+    /// Leaves alone what the source holds by now. The walk has seen the two stores at two moments; if
+    /// they are one store under two names, what was written in between would else be removed.
+    async fn look_again(&self, batch: &mut Batch) -> Result<()> {
+        let deleted = |write: &Write| match write {
+            Write::Delete(key) => Some(key.clone()),
+            Write::Put(..) | Write::Add(..) => None,
+        };
+        let deleted: Vec<Key> = batch.commit.writes.iter().filter_map(deleted).collect();
+        if !deleted.is_empty() {
+            let now = self.source.get_many(&deleted).await?;
+            let held = deleted.into_iter().zip(now).filter(|(_, entry)| entry.is_some());
+            batch.leave(&held.map(|(key, _)| key).collect());
+        }
+        Ok(())
+    }
 }
 
 impl Batch {
-    fn take(&mut self, step: Step, prune: bool) {
+    /// The same batch without some keys that it would have removed from the target.
+    pub fn leave(&mut self, keys: &HashSet<Key>) {
+        self.commit.writes.retain(|write| !keys.contains(write.key()));
+        self.commit.checks.retain(|check| !keys.contains(&check.key));
+        self.tally.pruned -= keys.len() as u64;
+        self.tally.extra += keys.len() as u64;
+    }
+
+    fn take(&mut self, step: Step, prune: bool, compare: bool) {
         let counted = match &step {
             Step::Equal => &mut self.tally.equal,
             Step::Missing(_) => &mut self.tally.added,
@@ -108,7 +137,13 @@ impl Batch {
                 };
                 self.commit.writes.push(Write::Put(key, put));
             }
-            Step::Extra(held) if prune => self.commit.writes.push(Write::Delete(held.key)),
+            Step::Extra(Held { key, entry }) if prune => {
+                if compare {
+                    let expect = Expect::Version(entry.version);
+                    self.commit.checks.push(Check { key: key.clone(), expect });
+                }
+                self.commit.writes.push(Write::Delete(key));
+            }
             Step::Equal | Step::Extra(_) => {}
         }
     }

@@ -1,9 +1,11 @@
+use std::collections::HashSet;
 use std::pin::pin;
 
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use keyward_engine::{BoxFuture, Error, ErrorKind, Outcome, Result, Store};
+use keyward_key::Key;
 
 use crate::batch::{Batch, Batches};
 
@@ -19,6 +21,10 @@ const COMMITS_MAX: usize = 4;
 ///
 /// Each page is read at its own moment: of a source that changes meanwhile, what is seen is copied,
 /// and another run brings the rest. What others write into the target meanwhile may be overwritten.
+///
+/// While commits are under way, at most four, each of at most 1,000 entries and a megabyte (or a single
+/// larger entry), the next one is read. With a page of each store, at most 1,000 entries or what an
+/// engine ends a page at (16 MiB), that is all that is held in memory, however large the stores are.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -53,7 +59,8 @@ pub struct Copied {
     pub replaced: u64,
     /// Entries that the target held already; they were not written.
     pub equal: u64,
-    /// Keys that only the target holds, left alone.
+    /// Keys that only the target holds, left alone; or that it did not hold alone any more when they
+    /// were to be removed.
     pub extra: u64,
     /// Keys that only the target held, removed.
     pub pruned: u64,
@@ -85,7 +92,10 @@ impl Copy {
         Self { source, target, prune: false }
     }
 
-    /// The same; if `prune`, keys that only the target holds are removed.
+    /// The same; if `prune`, keys that only the target holds are removed. Before that the source is
+    /// asked for them once more, and on engines that can compare, what has changed since it was seen
+    /// is left alone: so if both are one store under two names, nothing is removed, also while
+    /// others write to it.
     #[must_use]
     pub fn prune(mut self, prune: bool) -> Self {
         self.prune = prune;
@@ -137,15 +147,24 @@ impl Copy {
         }
     }
 
-    async fn store(&self, batch: Batch) -> Result<Copied> {
-        if !batch.commit.writes.is_empty() {
-            match self.target.commit(batch.commit).await? {
-                Outcome::Applied { .. } => {}
-                Outcome::Conflicted { .. } => {
-                    let message = "a commit without checks was refused by one";
-                    return Err(Error::new(ErrorKind::Internal, message));
-                }
+    async fn store(&self, mut batch: Batch) -> Result<Copied> {
+        while !batch.commit.writes.is_empty() {
+            // Only what is to be removed is checked, and may have to be left out.
+            let commit = if batch.commit.checks.is_empty() {
+                std::mem::take(&mut batch.commit)
+            } else {
+                batch.commit.clone()
+            };
+            let Outcome::Conflicted { failed } = self.target.commit(commit).await? else {
+                break;
+            };
+            let changed = failed.iter().filter_map(|&at| batch.commit.checks.get(at));
+            let changed: HashSet<Key> = changed.map(|check| check.key.clone()).collect();
+            if changed.is_empty() {
+                let message = "a commit was refused by none of its checks";
+                return Err(Error::new(ErrorKind::Internal, message));
             }
+            batch.leave(&changed);
         }
         Ok(batch.tally)
     }

@@ -1,4 +1,9 @@
-//! Moving stores: a copy from any engine to any other, and an exact comparison.
+//! Changing what is stored while it is in use: migrations, copies between engines, and a doctor.
+//!
+//! A [`Migrator`] makes and removes indexes, gives records other keys and changes their values. Each
+//! migration is a row of the store, written after each page: one that was killed goes on when it is
+//! run again, and nothing is lost in between. [`plan()`] says which indexes a store lacks. A
+//! [`Doctor`] looks through a whole store for what is not as it should be.
 //!
 //! [`struct@Copy`] and [`verify()`] are the same walk over two stores, in key order and side by side. Since a
 //! copy compares before it writes, it needs no notes of how far it came: after a crash it is started
@@ -9,9 +14,28 @@
 
 mod batch;
 mod copy;
+mod definition;
+mod doctor;
+mod edit;
+mod error;
+mod index;
+mod ledger;
+mod migrator;
+mod pace;
+mod preview;
+mod rekey;
 mod rows;
+mod transform;
 mod verify;
 mod walk;
 
 pub use copy::{Copied, Copy};
+pub use definition::{Definition, Source, plan};
+pub use doctor::{Doctor, Found, Probed, Report, probe};
+pub use edit::Edit;
+pub use error::{Error, Result};
+pub use ledger::{Counts, Migration, Phase, Problem, State};
+pub use migrator::{Change, Migrator};
+pub use pace::Pause;
+pub use preview::Preview;
 pub use verify::{Difference, Verified, verify};

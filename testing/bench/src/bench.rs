@@ -14,6 +14,7 @@ use tokio::runtime::{self, Runtime};
 use crate::records::{self, MILLION, Record};
 use crate::reference::RawHeed;
 use crate::report::grouped;
+use crate::served::Served;
 use crate::{Result, reference};
 
 /// How long to measure.
@@ -32,6 +33,14 @@ pub struct Settings {
     pub commit_rounds: usize,
     /// How long clients commit in a slice.
     pub commit_time: Duration,
+    /// Rounds with a server.
+    pub server_rounds: usize,
+    /// How long a slice with a server is, in whole seconds, as pgbench wants it.
+    pub server_seconds: u64,
+    /// With how many clients at once a server is called.
+    pub server_clients: &'static [usize],
+    /// Rounds of copying a whole store.
+    pub copy_rounds: usize,
 }
 
 impl Settings {
@@ -44,6 +53,10 @@ impl Settings {
             read_rounds: 401,
             commit_rounds: 31,
             commit_time: Duration::from_millis(400),
+            server_rounds: 9,
+            server_seconds: 1,
+            server_clients: &[1, 8, 16],
+            copy_rounds: 5,
         }
     }
 
@@ -56,6 +69,10 @@ impl Settings {
             read_rounds: 101,
             commit_rounds: 11,
             commit_time: Duration::from_millis(250),
+            server_rounds: 3,
+            server_seconds: 1,
+            server_clients: &[1, 8, 16],
+            copy_rounds: 5,
         }
     }
 }
@@ -67,6 +84,7 @@ pub struct Bench {
     directory: PathBuf,
     scratches: usize,
     datasets: BTreeMap<u64, Rc<Dataset>>,
+    served: Option<Rc<Served>>,
 }
 
 /// The same records in a store and, byte for byte the same file, in raw heed.
@@ -84,7 +102,13 @@ pub struct Dataset {
 impl Bench {
     /// A run with its data in a directory.
     pub fn new(settings: Settings, directory: &Path) -> Self {
-        Self { settings, directory: directory.to_owned(), scratches: 0, datasets: BTreeMap::new() }
+        Self {
+            settings,
+            directory: directory.to_owned(),
+            scratches: 0,
+            datasets: BTreeMap::new(),
+            served: None,
+        }
     }
 
     /// Tells whoever watches the run what is being done.
@@ -100,7 +124,13 @@ impl Bench {
 
     /// A new, empty store as a caller would open it.
     pub fn store(&mut self) -> Result<Store> {
-        open(&self.scratch(), Durability::Synced)
+        let directory = self.scratch();
+        self.store_at(&directory)
+    }
+
+    /// The same in a directory of the case's choice.
+    pub fn store_at(&self, directory: &Path) -> Result<Store> {
+        open(directory, Durability::Synced)
     }
 
     /// The records with the numbers below `records`, loaded on first use and then shared.
@@ -112,6 +142,18 @@ impl Bench {
         let dataset = Rc::new(self.load(records)?);
         self.datasets.insert(records, dataset.clone());
         Ok(dataset)
+    }
+
+    /// The large data set in a database, loaded on first use and then shared.
+    pub fn served(&mut self) -> Result<Rc<Served>> {
+        if let Some(served) = &self.served {
+            return Ok(served.clone());
+        }
+        let records = self.settings.records;
+        self.say(&format!("  loading {} records into PostgreSQL", grouped(records as f64)))?;
+        let served = Rc::new(Served::load(records)?);
+        self.served = Some(served.clone());
+        Ok(served)
     }
 
     fn load(&mut self, records: u64) -> Result<Dataset> {

@@ -5,11 +5,13 @@
 
 mod bench;
 mod cases;
+mod database;
 mod measure;
 mod place;
 mod records;
 mod reference;
 mod report;
+mod served;
 
 use std::error::Error;
 use std::fs::File;
@@ -21,11 +23,12 @@ use clap::Parser;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use bench::{Bench, Settings};
-use cases::{CASES, Case};
+use cases::{CASES, Case, Needs};
 use report::Row;
 
 /// What can go wrong in a benchmark: it stops with the message, there is nothing to handle.
-type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
+type Result<T, E = Failure> = std::result::Result<T, E>;
+type Failure = Box<dyn Error + Send + Sync>;
 
 /// Runs each case side by side with its reference and prints the ratios.
 #[derive(Debug, Parser)]
@@ -87,12 +90,20 @@ fn main() -> Result<ExitCode> {
 
     let mut bench = Bench::new(settings, directory.path());
     let mut rows = Vec::new();
-    for case in chosen(&arguments.cases) {
+    let (runnable, left_out) = runnable(&arguments.cases, database::is_there());
+    if !left_out.is_empty() && !arguments.cases.is_empty() {
+        bench.say(&without_server(&left_out))?;
+        return Ok(ExitCode::from(2));
+    }
+    for case in runnable {
         bench.say(&format!("{}: {}", case.name, case.compares))?;
         rows.extend((case.run)(&mut bench)?);
     }
 
     print(&report::table(&rows))?;
+    if !left_out.is_empty() {
+        bench.say(&format!("\nLEFT OUT: {}", without_server(&left_out)))?;
+    }
     if let Some(file) = &arguments.json {
         let file = File::create(file)
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
@@ -105,6 +116,16 @@ fn main() -> Result<ExitCode> {
 /// The named cases in the order of the list, each once; all when none is named.
 fn chosen(names: &[String]) -> impl Iterator<Item = &'static Case> {
     CASES.iter().filter(move |case| names.is_empty() || names.iter().any(|name| name == case.name))
+}
+
+/// The chosen cases, and those of them that cannot run without a server.
+fn runnable(names: &[String], has_server: bool) -> (Vec<&'static Case>, Vec<&'static Case>) {
+    chosen(names).partition(|case| has_server || case.needs != Needs::Postgres)
+}
+
+fn without_server(cases: &[&Case]) -> String {
+    let names: Vec<_> = cases.iter().map(|case| case.name).collect();
+    format!("{}: this needs {}", names.join(", "), database::how_to_have_one())
 }
 
 fn print(text: &str) -> io::Result<()> {
@@ -127,6 +148,16 @@ mod tests {
     #[test]
     fn without_names_every_case_is_chosen() {
         assert_eq!(chosen(&[]).count(), CASES.len());
+    }
+
+    #[test]
+    fn without_a_server_the_cases_that_need_one_are_left_out_by_name() {
+        let (with, without) = (runnable(&[], true), runnable(&[], false));
+        assert_eq!((with.0.len(), with.1.len()), (CASES.len(), 0));
+        assert_eq!(without.0.len() + without.1.len(), CASES.len());
+        let told = without_server(&without.1);
+        assert!(told.contains("pg_get") && told.contains("testing/services/run"), "{told}");
+        assert!(without.1.iter().all(|case| case.name.contains("pg")));
     }
 
     #[test]

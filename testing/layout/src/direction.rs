@@ -16,17 +16,22 @@ type Row = (&'static str, &'static [&'static str]);
 
 /// Who may use whom.
 const BUILD: &[Row] = &[
-    // The one edge between siblings: the contract speaks of keys.
+    // Edges between siblings: the contract and the schema speak of keys.
     ("core/engine", &["core/key"]),
+    ("core/schema", &["core/key"]),
     // An adapter knows the contract, and nothing else of ours.
     ("engines/*", &["core/key", "core/engine"]),
     // Services see stores, never a database.
     ("services/*", &["core/*"]),
+    // Migrations change records while others write them, so they go through their service.
+    ("services/migrate", &["services/records"]),
     ("systems/*", &["services/*", "core/*"]),
     // Only the facade names adapters.
     ("keyward", &["systems/*", "services/*", "engines/*", "core/*"]),
     ("doors/*", &["keyward"]),
+    ("examples", &["keyward"]),
     ("testing/testkit", &["core/*"]),
+    ("testing/stores", &["engines/*", "core/*", "testing/testkit"]),
     ("testing/bench", &["keyward", "engines/*", "core/*", "testing/testkit"]),
 ];
 
@@ -37,8 +42,8 @@ const TEST: &[Row] = &[
     ("core/engine", &["engines/memory"]),
     ("testing/testkit", &["engines/memory"]),
     // The memory engine, where others would write a mock.
-    ("services/*", &["engines/memory"]),
-    ("systems/*", &["engines/memory"]),
+    ("services/*", &["engines/memory", "testing/stores"]),
+    ("systems/*", &["engines/memory", "testing/stores"]),
 ];
 
 /// Why the crate in folder `from` may not use the one in folder `to`, if it may not.
@@ -80,6 +85,7 @@ mod tests {
     fn down_is_allowed() {
         for (from, to) in [
             ("doors/cli", "keyward"),
+            ("examples", "keyward"),
             ("keyward", "engines/embedded"),
             ("keyward", "services/locks"),
             ("systems/agents", "services/records"),
@@ -107,6 +113,7 @@ mod tests {
             ("doors/cli", "engines/embedded"),
             ("doors/cli", "core/engine"),
             ("doors/cli", "doors/server"),
+            ("examples", "services/records"),
         ] {
             assert!(refused_edge(from, to, Use::Build).is_some(), "{from} → {to}");
             assert!(refused_edge(from, to, Use::Test).is_some(), "{from} → {to}");

@@ -47,11 +47,21 @@ fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut definition = Cli::definition().after_help(Cli::EXAMPLES).disable_help_subcommand(true);
     definition.build();
     let mut pages = vec![("keyward.1".to_owned(), page(definition.clone())?)];
-    for command in definition.get_subcommands() {
-        let name = format!("keyward-{}", command.get_name());
-        pages.push((format!("{name}.1"), page(command.clone().display_name(name))?));
-    }
+    pages_below(&definition, "keyward", &mut pages)?;
     Ok(pages)
+}
+
+fn pages_below(
+    command: &clap::Command,
+    name: &str,
+    pages: &mut Vec<(String, Vec<u8>)>,
+) -> io::Result<()> {
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        let name = format!("{name}-{}", below.get_name());
+        pages.push((format!("{name}.1"), page(below.clone().display_name(&name))?));
+        pages_below(below, &name, pages)?;
+    }
+    Ok(())
 }
 
 fn page(command: clap::Command) -> io::Result<Vec<u8>> {

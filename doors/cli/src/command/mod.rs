@@ -6,14 +6,18 @@ mod completions;
 mod condition;
 mod copy;
 mod del;
+mod doctor;
 mod export;
 mod get;
 mod import;
 mod ls;
 mod man;
+mod migrate;
 mod put;
+mod record;
 mod restore;
 mod scan;
+mod schema;
 mod stats;
 mod watch;
 
@@ -35,10 +39,14 @@ pub enum Command {
     Stats(stats::Arguments),
     Export(export::Arguments),
     Import(import::Arguments),
+    Migrate(migrate::Arguments),
+    Doctor(doctor::Arguments),
     Copy(copy::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     Compact(compact::Arguments),
+    Schema(schema::Arguments),
+    Record(Box<record::Arguments>),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -56,10 +64,14 @@ impl Command {
             Self::Stats(arguments) => stats::run(arguments, target, output).await,
             Self::Export(arguments) => export::run(arguments, target, output).await,
             Self::Import(arguments) => import::run(arguments, target, output).await,
+            Self::Migrate(arguments) => migrate::run(arguments, target, output).await,
+            Self::Doctor(arguments) => doctor::run(arguments, target, output).await,
             Self::Copy(arguments) => copy::run(arguments, output).await,
             Self::Backup(arguments) => backup::run(arguments, target, output).await,
             Self::Restore(arguments) => restore::run(arguments, target, output).await,
             Self::Compact(arguments) => compact::run(arguments, target, output).await,
+            Self::Schema(arguments) => schema::run(arguments, target, output),
+            Self::Record(arguments) => record::run(*arguments, target, output).await,
             Self::Completions(arguments) => completions::run(arguments, output),
             Self::Man(arguments) => man::run(arguments, output),
         }

@@ -1,15 +1,15 @@
-use std::io::{self, IsTerminal, Read};
 use std::time::Duration;
 
 use clap::Args;
-use keyward::{Commit, Expect, Expiry, Json, JsonError, Key, Outcome, Put, Store, Version};
+use keyward::{Commit, Expect, Expiry, Key, Outcome, Put, Store, Version};
 use serde::Serialize;
 
 use super::condition;
 use crate::args::Target;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, note};
+use crate::input::{self, Input};
+use crate::output::Output;
 use crate::ttl;
 
 /// Set a key to a JSON value
@@ -24,7 +24,8 @@ use crate::ttl;
 pub struct Arguments {
     /// The key, for example user:7:name
     key: String,
-    /// The value, or - to read it from standard input; a text needs quotes of its own: '"Ada"'
+    /// The value, or @FILE to read it from a file, or - from standard input; a text needs quotes of
+    /// its own: '"Ada"'
     #[arg(value_name = "JSON", allow_negative_numbers = true)]
     value: String,
     /// Let the entry expire after this time: 90s, 15m, 2h, 7d, 1h30m
@@ -51,17 +52,11 @@ struct Done {
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     let key = super::key(&arguments.key)?;
     let metadata = arguments.metadata.as_deref();
-    let metadata = metadata.map(|text| json("metadata", text)).transpose()?;
+    let metadata = metadata.map(|text| input::json("metadata", text)).transpose()?;
     // A value that is no JSON is told before a store is opened, and perhaps created, for it.
-    let given = match &*arguments.value {
-        "-" => None,
-        text => Some(json("value", text)?),
-    };
+    let input = Input::new(&arguments.value)?;
     let store = target.open().await?;
-    let value = match given {
-        Some(value) => value,
-        None => from_stdin(store.limits().value_bytes_max).await?,
-    };
+    let value = input.json(store.limits().value_bytes_max).await?;
     let put = Put { value, metadata, expiry: arguments.ttl.map(Expiry::After) };
     let expected = match (arguments.if_version, arguments.if_absent) {
         (Some(version), _) => Some(Expect::Version(Version::parse(&version))),
@@ -95,91 +90,5 @@ async fn commit(store: &Store, key: Key, put: Put, expected: Option<Expect>) -> 
             "internal",
             "the store refused a condition that was not made",
         )),
-    }
-}
-
-async fn from_stdin(bytes_max: usize) -> Result<Json> {
-    // White space between tokens is not stored, so the text may be larger than the value.
-    let text_max = bytes_max.saturating_mul(4) as u64;
-    if io::stdin().is_terminal() {
-        note("reading JSON from this terminal (Ctrl-D ends)");
-    }
-    let read = tokio::task::spawn_blocking(move || {
-        let mut text = Vec::new();
-        let mut input = io::stdin().lock().take(text_max + 1);
-        input.read_to_end(&mut text).map(|_| text)
-    });
-    let text = match read.await.map_err(io::Error::from).flatten() {
-        Ok(text) => text,
-        Err(error) => return Err(Failure::file("cannot read standard input", &error)),
-    };
-    if text.len() as u64 > text_max {
-        let message = format!(
-            "standard input has more than {text_max} bytes; a value has at most {bytes_max}"
-        );
-        return Err(Failure::new(Exit::Unable, "limit-exceeded", message));
-    }
-    Json::parse(text).map_err(|JsonError { message, offset }| {
-        Failure::invalid(format!("standard input is not JSON: {message} at byte {offset}"))
-    })
-}
-
-/// JSON as an argument.
-fn json(what: &str, text: &str) -> Result<Json> {
-    /// What still fits a line.
-    const SHOWN: usize = 60;
-    let JsonError { message, offset } = match Json::parse(text.to_owned()) {
-        Ok(json) => return Ok(json),
-        Err(error) => error,
-    };
-    let short = text.chars().count() <= SHOWN && !text.contains(char::is_control);
-    let shown = if short { text } else { "given" };
-    let failure =
-        Failure::invalid(format!("the {what} {shown} is not JSON: {message} at byte {offset}"));
-    Err(if text.trim().is_empty() {
-        failure.hint("Write null for a value that says nothing, '\"\"' for an empty text.")
-    } else if short && !text.starts_with(['{', '[', '"']) && what == "value" {
-        let quoted = serde_json::to_string(text).unwrap_or_default();
-        failure.hint(format!("A text needs quotes of its own: '{quoted}'"))
-    } else {
-        failure.hint(
-            "Put single quotes around JSON, or the shell takes its double quotes away: \
-             '{\"name\":\"Ada\"}'",
-        )
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn told(what: &str, text: &str) -> String {
-        let mut told = Vec::new();
-        let failure = json(what, text).unwrap_err();
-        failure.tell(&mut told, false).unwrap();
-        String::from_utf8(told).unwrap()
-    }
-
-    #[test]
-    fn a_bare_text_is_told_how_to_quote_itself() {
-        let told = told("value", "hello you");
-        assert!(told.starts_with("error: the value hello you is not JSON: "), "{told}");
-        assert!(
-            told.ends_with("hint: A text needs quotes of its own: '\"hello you\"'\n"),
-            "{told}"
-        );
-    }
-
-    #[test]
-    fn json_that_lost_its_quotes_is_told_why() {
-        for text in ["{name:Ada}", "[a]", "\"open"] {
-            assert!(told("value", text).contains("single quotes around JSON"), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_long_text_is_not_repeated() {
-        let told = told("value", &"x".repeat(10_000));
-        assert!(told.len() < 200, "{told}");
     }
 }

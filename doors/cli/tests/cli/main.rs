@@ -4,10 +4,15 @@
 
 mod config;
 mod copying;
+mod doctoring;
 mod entries;
 mod listing;
+mod migrating;
+mod questions;
 mod readme;
+mod records;
 mod sandbox;
+mod schemas;
 mod shell;
 mod transfer;
 mod upkeep;

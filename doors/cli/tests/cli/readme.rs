@@ -34,6 +34,7 @@ fn the_readmes_session_works_as_printed() {
         .env("PATH", path)
         .env("HOME", directory.path())
         .env_remove("KEYWARD_STORE")
+        .env_remove("KEYWARD_SCHEMA")
         .env_remove("XDG_CONFIG_HOME")
         .output()
         .unwrap();

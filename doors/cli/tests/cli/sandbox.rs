@@ -54,6 +54,7 @@ impl Sandbox {
             .current_dir(self.0.path())
             .env("KEYWARD_STORE", "embedded:./data")
             .env("HOME", self.path("home"))
+            .env_remove("KEYWARD_SCHEMA")
             .env_remove("XDG_CONFIG_HOME")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -120,6 +121,13 @@ pub struct Ran(Output);
 impl Ran {
     pub fn code(&self) -> Option<i32> {
         self.0.status.code()
+    }
+
+    /// What a command that ended with this code printed.
+    #[track_caller]
+    pub fn ended(self, code: i32) -> String {
+        assert_eq!(self.0.status.code(), Some(code), "stderr: {}", text(&self.0.stderr));
+        text(&self.0.stdout)
     }
 
     #[track_caller]

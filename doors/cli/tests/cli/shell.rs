@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::sandbox::{Sandbox, is_absent};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 17] = [
     "put",
     "get",
     "del",
@@ -21,6 +21,8 @@ const COMMANDS: [&str; 15] = [
     "backup",
     "restore",
     "compact",
+    "schema",
+    "record",
     "completions",
     "man",
 ];
@@ -32,7 +34,10 @@ fn the_help_lists_the_commands_and_the_exit_codes() {
     for command in COMMANDS {
         assert!(help.contains(&format!("\n  {command} ")), "{command}: {help}");
     }
-    assert!(help.contains("Exit codes:\n    0  done\n    1  the key is not there"), "{help}");
+    assert!(
+        help.contains("Exit codes:\n    0  done\n    1  the key or record is not there"),
+        "{help}"
+    );
     assert!(kw.ok(&["--version"]).starts_with("keyward "));
 }
 
@@ -74,11 +79,19 @@ fn the_manual_has_a_page_for_every_command() {
     let kw = Sandbox::new();
     let root = kw.ok(&["man"]);
     assert!(root.contains(".SH \"EXIT STATUS\""), "{root}");
-    assert!(kw.ok(&["man", "--dir", "man1"]).starts_with("wrote 16 pages"));
+    let told = kw.ok(&["man", "--dir", "man1"]);
+    let pages = std::fs::read_dir(kw.path("man1")).unwrap().count();
+    assert_eq!(told, format!("wrote {pages} pages into man1\n"));
     assert_eq!(kw.read("man1/keyward.1"), root);
     for command in COMMANDS {
         let page = kw.read(&format!("man1/keyward-{command}.1"));
         assert!(page.contains(".SH EXAMPLES"), "{page}");
+    }
+    for command in ["schema-check", "record-get", "record-query"] {
+        assert!(
+            kw.read(&format!("man1/keyward-{command}.1")).contains(".SH EXAMPLES"),
+            "{command}"
+        );
     }
 }
 

@@ -37,7 +37,7 @@ $$;
 -- A commit that only puts, and checks nothing. The keys come in byte order, which is the order in
 -- which their rows are locked, here as in keyward.commit: so no two commits wait for each other.
 --
--- ON CONFLICT costs twice as much as a plain insert. So a commit of many keys first looks whether
+-- ON CONFLICT costs about twice as much as a plain insert. So a commit of many keys first looks whether
 -- there is anything between its first and its last, which is one look at the index, and if not,
 -- simply inserts them. Another may do the same meanwhile: then it is waited for, as ON CONFLICT
 -- would, the insert fails and is undone, and ON CONFLICT it is.

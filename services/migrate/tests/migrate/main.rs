@@ -6,4 +6,5 @@ mod comparing;
 mod copying;
 mod crashing;
 mod limits;
+mod meddling;
 mod stores;

@@ -3,8 +3,11 @@
 //! A new case is a function that returns rows, and a line in [`CASES`].
 
 mod commit;
+mod copy;
 mod growth;
+mod indexed;
 mod load;
+mod postgres;
 mod read;
 
 use crate::Result;
@@ -17,8 +20,19 @@ pub struct Case {
     pub name: &'static str,
     /// What is compared.
     pub compares: &'static str,
+    /// What has to be there.
+    pub needs: Needs,
     /// Measures. The row with the case's own name has the goal; others inform.
     pub run: fn(&mut Bench) -> Result<Vec<Row>>,
+}
+
+/// What a case needs besides a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A PostgreSQL server.
+    Postgres,
 }
 
 /// Every case, in the order they run.
@@ -26,47 +40,116 @@ pub const CASES: &[Case] = &[
     Case {
         name: "get",
         compares: "random point gets: Store / raw heed on a copy of the same file",
+        needs: Needs::Nothing,
         run: read::get,
     },
     Case {
         name: "get_hop",
         compares: "the same gets, each on another thread and back: Store / raw heed (no goal)",
+        needs: Needs::Nothing,
         run: read::get_hop,
     },
     Case {
         name: "scan100",
         compares: "random pages of 100 rows: Store / raw heed on a copy of the same file",
+        needs: Needs::Nothing,
         run: read::scan100,
     },
     Case {
         name: "get_growth",
         compares: "time of a point get through Store: 1 million records / 10 thousand",
+        needs: Needs::Nothing,
         run: growth::get_growth,
     },
     Case {
         name: "load",
         compares: "bulk load in commits of 1,000 puts: Store / raw heed, the worse of two orders",
+        needs: Needs::Nothing,
         run: load::load,
     },
     Case {
         name: "commit1_vs_log",
         compares: "durable single-put commits of 1 client: Store / append log (no goal)",
+        needs: Needs::Nothing,
         run: |bench| commit::against_log(bench, 1, None),
     },
     Case {
         name: "commit16_vs_log",
         compares: "durable single-put commits of 16 clients: Store / append log (no goal)",
+        needs: Needs::Nothing,
         run: |bench| commit::against_log(bench, 16, None),
     },
     Case {
         name: "commit64_vs_log",
         compares: "durable single-put commits of 64 clients: Store / append log, same batching",
+        needs: Needs::Nothing,
         run: |bench| commit::against_log(bench, 64, Some(commit::LOG_GOAL)),
     },
     Case {
         name: "commit64_vs_commit1",
         compares: "durable single-put commits through Store: 64 clients / 1 client",
+        needs: Needs::Nothing,
         run: commit::many_against_one,
+    },
+    Case {
+        name: "record_write",
+        compares: "durable writes of a record with two indexes / of the same three keys",
+        needs: Needs::Nothing,
+        run: indexed::write,
+    },
+    Case {
+        name: "index_page",
+        compares: "a page of 100 records by an index / a scan of the entries and gets",
+        needs: Needs::Nothing,
+        run: indexed::page,
+    },
+    Case {
+        name: "paging",
+        compares: "time of a page: at the end of an index / at its beginning",
+        needs: Needs::Nothing,
+        run: indexed::paging,
+    },
+    Case {
+        name: "near",
+        compares: "the 20 nearest places / one search each 5 ms",
+        needs: Needs::Nothing,
+        run: indexed::near,
+    },
+    Case {
+        name: "index_build",
+        compares: "adding an index to records / copying the records to another store",
+        needs: Needs::Nothing,
+        run: indexed::build,
+    },
+    Case {
+        name: "pg_get",
+        compares: "random point gets of 8 clients: Store / pgbench with the same statement",
+        needs: Needs::Postgres,
+        run: postgres::get,
+    },
+    Case {
+        name: "pg_scan100",
+        compares: "random pages of 100 rows, 8 clients: Store / pgbench with the same statement",
+        needs: Needs::Postgres,
+        run: postgres::scan100,
+    },
+    Case {
+        name: "pg_commit",
+        compares: "durable single-put commits of 8 clients: Store / pgbench, same statement",
+        needs: Needs::Postgres,
+        run: postgres::commit,
+    },
+    Case {
+        name: "copy_pg",
+        compares: "a copy from an embedded store to PostgreSQL / COPY FROM of the same rows",
+        needs: Needs::Postgres,
+        run: copy::to_postgres,
+    },
+    Case {
+        name: "copy_pg_back",
+        compares: "a copy from PostgreSQL to an embedded store / COPY TO and a load by raw heed",
+        needs: Needs::Postgres,
+        run: copy::from_postgres,
     },
 ];
 
@@ -79,7 +162,20 @@ mod tests {
     use crate::records::TEN_THOUSAND;
 
     #[test]
-    fn every_case_runs_and_gives_a_row_of_its_name() {
+    fn every_case_without_a_server_runs_and_gives_a_row_of_its_name() {
+        run_all(Needs::Nothing);
+    }
+
+    mod postgres {
+        use super::{Needs, run_all};
+
+        #[test]
+        fn every_case_with_a_server_runs_and_gives_a_row_of_its_name() {
+            run_all(Needs::Postgres);
+        }
+    }
+
+    fn run_all(needs: Needs) {
         let directory = tempfile::tempdir().unwrap();
         let settings = Settings {
             records: TEN_THOUSAND,
@@ -88,9 +184,13 @@ mod tests {
             read_rounds: 1,
             commit_rounds: 1,
             commit_time: Duration::from_millis(10),
+            server_rounds: 1,
+            server_seconds: 1,
+            server_clients: &[8],
+            copy_rounds: 1,
         };
         let mut bench = Bench::new(settings, directory.path());
-        for case in CASES {
+        for case in CASES.iter().filter(|case| case.needs == needs) {
             let rows = (case.run)(&mut bench).unwrap();
             assert_eq!(rows.iter().filter(|row| row.case == case.name).count(), 1);
             for row in rows {

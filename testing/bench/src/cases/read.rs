@@ -12,6 +12,7 @@ use crate::bench::{Bench, Dataset, inline};
 use crate::measure::{Side, alternate, per_second};
 use crate::records::{self, TEN_THOUSAND, random_keys};
 use crate::report::{Goal, Row, grouped};
+use crate::served::Served;
 
 const GOAL: Goal = Goal::AtLeast(0.8);
 /// Gets in a slice: a few milliseconds.
@@ -19,7 +20,7 @@ pub(super) const GETS: usize = 4_000;
 /// A hop takes as long as tens of gets.
 const HOPS: usize = 200;
 const PAGES: usize = 100;
-const PAGE_ROWS: usize = 100;
+const PAGE_ROWS: usize = Served::PAGE_ROWS;
 
 pub fn get(bench: &mut Bench) -> Result<Vec<Row>> {
     at_each_size(bench, "get", |bench, data| {
@@ -172,6 +173,6 @@ pub(super) fn found(is_there: bool) -> Result<()> {
     if is_there { Ok(()) } else { Err("a record that was loaded is not there".into()) }
 }
 
-fn whole(rows: usize) -> Result<()> {
+pub(super) fn whole(rows: usize) -> Result<()> {
     if rows == PAGE_ROWS { Ok(()) } else { Err(format!("a page has {rows} rows").into()) }
 }

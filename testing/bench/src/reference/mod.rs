@@ -2,11 +2,15 @@
 //! included, with nothing of Keyward in between.
 
 mod append_log;
+mod bulk;
+mod pgbench;
 mod raw_heed;
 
 use std::io::{self, Write};
 
 pub use append_log::AppendLog;
+pub use bulk::{Rows, copy_out};
+pub use pgbench::{Pgbench, filled_in};
 pub use raw_heed::{DATA_FILE, MAP_BYTES, RawHeed};
 
 use crate::records::Record;

@@ -1,0 +1,68 @@
+//! `keyward migrate`: bringing a store to what a schema declares, while others use it.
+
+mod list;
+mod plan;
+mod rekey;
+mod running;
+mod transform;
+
+use std::num::NonZeroU32;
+
+use clap::{Args, Subcommand};
+
+use crate::args::Target;
+use crate::failure::Result;
+use crate::output::Output;
+
+/// Make and remove indexes, give records other keys, change values
+///
+/// Without a subcommand, the schema's indexes are compared with those that the stores have: new ones
+/// are built, changed ones rebuilt, and those that are gone dropped, while others read and write.
+/// Nothing is done without --yes; what would be done is shown. A migration that is interrupted or
+/// killed goes on when it is run again. At its end it checks what it did; exits with 10 if something
+/// could not be done.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = r#"Examples:
+  keyward migrate
+  keyward migrate --yes --rate 500
+  keyward migrate list"#
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    how: How,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+/// How a migration is run.
+#[derive(Debug, Args)]
+struct How {
+    /// Do it, instead of showing what would be done
+    #[arg(long)]
+    yes: bool,
+    /// Show what would be done; the same as without --yes
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// At most so many records each second
+    #[arg(long, value_name = "N")]
+    rate: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Rekey(rekey::Arguments),
+    Transform(transform::Arguments),
+    List(list::Arguments),
+}
+
+pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    let data = target.data()?;
+    match arguments.action {
+        None => plan::run(&arguments.how, &data, output).await,
+        Some(Action::Rekey(arguments)) => rekey::run(arguments, &data, output).await,
+        Some(Action::Transform(arguments)) => transform::run(arguments, &data, output).await,
+        Some(Action::List(arguments)) => list::run(arguments, &data, output).await,
+    }
+}

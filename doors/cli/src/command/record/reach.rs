@@ -1,0 +1,105 @@
+//! What the schema declares, as the caller reaches it.
+
+use clap::Args;
+use keyward::Data;
+use keyward::records::{Caller, Space};
+use keyward::schema::Space as Declaration;
+
+use crate::args::{self, Target};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::{Output, note};
+
+/// In whose name.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "In whose name")]
+pub struct Asking {
+    /// Act as this user: what the schema refuses them is refused; without it you are the operator
+    #[arg(long = "as", global = true, value_name = "USER")]
+    user: Option<String>,
+    /// With this role, for spaces that ask for one; may be repeated
+    #[arg(long = "role", global = true, value_name = "ROLE")]
+    roles: Vec<String>,
+    /// Through this agent, whom the history names
+    #[arg(long, global = true)]
+    agent: Option<String>,
+}
+
+impl Asking {
+    fn caller(self) -> Result<Caller> {
+        let mut caller = match self.user {
+            Some(user) => Caller::user(user),
+            None if self.roles.is_empty() => Caller::operator(),
+            None => {
+                let failure = Failure::invalid("--role says what a user may do, and none is named");
+                return Err(failure.hint("Add --as USER; the operator needs no role."));
+            }
+        };
+        if let Some(agent) = self.agent {
+            caller = caller.with_agent(agent);
+        }
+        Ok(self.roles.into_iter().fold(caller, Caller::with_role))
+    }
+}
+
+/// What the schema declares, as the caller reaches it.
+pub struct Reach {
+    pub data: Data,
+    pub caller: Caller,
+}
+
+impl Reach {
+    /// Reads the schema; no store is opened.
+    pub fn new(target: &Target, asking: Asking) -> Result<Self> {
+        let caller = asking.caller()?;
+        Ok(Self { data: target.data()?, caller })
+    }
+
+    /// What the schema says about a space.
+    pub fn declaration(&self, space: &str) -> Result<&Declaration> {
+        let store = self.data.store_of(space)?;
+        let declared = self.data.schema().spaces_of(store).find(|one| one.name == space);
+        declared.ok_or_else(|| Failure::invalid(format!("there is no space {space:?}")))
+    }
+
+    /// A space to write to; its store is made if there is none.
+    pub async fn to_write(&self, space: &str) -> Result<Space> {
+        Ok(self.data.space(space, &self.caller).await?)
+    }
+
+    /// A space whose store must be there.
+    pub async fn existing(&self, space: &str) -> Result<Space> {
+        match self.data.existing_space(space, &self.caller).await? {
+            Some(found) => Ok(found),
+            None => {
+                let missing = self.no_store(space)?;
+                Err(Failure::new(Exit::Absent, "not-found", missing).hint(HOW_TO_MAKE_ONE))
+            }
+        }
+    }
+
+    /// A space to look something up: where there is no store, nothing is found, and a note says why.
+    pub async fn to_read(&self, space: &str, output: &Output) -> Result<Space> {
+        if let Some(found) = self.data.existing_space(space, &self.caller).await? {
+            return Ok(found);
+        }
+        if !output.json() {
+            note(format_args!("{}; {HOW_TO_MAKE_ONE}", self.no_store(space)?));
+        }
+        let empty = self.data.clone().at(self.data.store_of(space)?, "memory:")?;
+        Ok(empty.space(space, &self.caller).await?)
+    }
+
+    /// The largest value that a space takes.
+    pub async fn value_bytes_max(&self, space: &Space) -> Result<usize> {
+        let declaration = space.declaration();
+        let store = self.data.records(&declaration.store).await?.store().limits().value_bytes_max;
+        Ok(declaration.value_bytes_max.map_or(store, |max| max.min(store)))
+    }
+
+    fn no_store(&self, space: &str) -> Result<String> {
+        Ok(args::no_store(&self.data.url(self.data.store_of(space)?)?))
+    }
+}
+
+const HOW_TO_MAKE_ONE: &str = "record put and create make one";

@@ -1,0 +1,64 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use keyward::schema::{Problem, Schema};
+use serde::Serialize;
+
+use super::counted;
+use crate::args::Target;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+/// Tell everything that is wrong with a schema file
+///
+/// Each problem with its line and what to do about it. Exits with 2 if the schema cannot be used;
+/// warnings alone do not count.
+#[derive(Debug, Args)]
+#[command(after_help = r#"Examples:
+  keyward schema check
+  keyward schema check app.toml
+  keyward schema check --json | jq '.problems[].message'"#)]
+pub struct Arguments {
+    /// The schema file
+    file: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Checked<'c> {
+    file: String,
+    usable: bool,
+    problems: Vec<&'c Problem>,
+}
+
+pub fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    let path = super::file(arguments.file, target)?;
+    let (schema, problems) = match Schema::load_with_warnings(&path) {
+        Ok((schema, warnings)) => (Some(schema), warnings),
+        Err(problems) => (None, problems),
+    };
+    if output.json() {
+        let file = path.display().to_string();
+        let problems = problems.iter().collect();
+        output.write_json(&Checked { file, usable: schema.is_some(), problems })?;
+    } else if !problems.is_empty() {
+        writeln!(output, "{problems}")?;
+    }
+    let Some(schema) = schema else { return Err(Failure::told(Exit::Invalid)) };
+    if output.json() {
+        return Ok(());
+    }
+    let indexes = schema.spaces.iter().map(|space| space.indexes.len()).sum();
+    writeln!(
+        output,
+        "{} is good: {}, {}, {}, {}",
+        path.display(),
+        counted(schema.stores.len(), "store"),
+        counted(schema.spaces.len(), "space"),
+        match indexes {
+            1 => "1 index".to_owned(),
+            indexes => format!("{indexes} indexes"),
+        },
+        counted(schema.locks.len(), "lock tree"),
+    )
+}

@@ -1,0 +1,65 @@
+//! `keyward schema`: the schema file itself.
+
+mod check;
+mod diff;
+mod docs;
+mod init;
+mod lint;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use keyward::schema::Schema;
+
+use crate::args::Target;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+/// Check, document and compare schema files
+///
+/// A schema file declares what stores hold: the shape of keys, who owns records, what values look
+/// like, how they are indexed, how long they live. Without FILE, the schema is looked for as
+/// keyward --help says.
+#[derive(Debug, Args)]
+#[command(after_help = r#"Examples:
+  keyward schema init
+  keyward schema check
+  keyward schema docs -o SCHEMA.md
+  keyward schema diff released.toml keyward.schema.toml"#)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Init(init::Arguments),
+    Check(check::Arguments),
+    Lint(lint::Arguments),
+    Docs(docs::Arguments),
+    Diff(diff::Arguments),
+}
+
+pub fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    match arguments.action {
+        Action::Init(arguments) => init::run(arguments, output),
+        Action::Check(arguments) => check::run(arguments, target, output),
+        Action::Lint(arguments) => lint::run(arguments, target, output),
+        Action::Docs(arguments) => docs::run(arguments, target, output),
+        Action::Diff(arguments) => diff::run(arguments, output),
+    }
+}
+
+/// The schema file that was named, or else the one that is meant.
+fn file(named: Option<PathBuf>, target: &Target) -> Result<PathBuf> {
+    named.map_or_else(|| target.schema_file(), Ok)
+}
+
+fn load(path: &Path) -> Result<Schema> {
+    Schema::load(path).map_err(Failure::from)
+}
+
+/// So many of something, in words.
+fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}

@@ -1,0 +1,96 @@
+//! migrate.
+
+use serde_json::json;
+
+use crate::sandbox::Sandbox;
+
+const SCHEMA: &str = r#"
+[stores.app]
+
+[spaces.notes]
+key = "notes:{id}"
+ownership = "shared"
+
+[spaces.notes.value]
+type = "object"
+
+[spaces.notes.value.properties]
+title = { type = "string" }
+"#;
+const INDEX: &str = "\n[spaces.notes.indexes.by_title]\nfield = \"title\"\n";
+
+/// Notes in a store, without an index.
+pub fn notes() -> Sandbox {
+    let kw = Sandbox::new();
+    kw.write("keyward.schema.toml", SCHEMA);
+    let line =
+        |n| format!("{{\"key\":\"notes:n{n}\",\"value\":{{\"user\":\"u{n}\",\"title\":\"t\"}}}}\n");
+    kw.run_with(&["import"], (0..5).map(line).collect::<String>()).ok();
+    kw
+}
+
+/// The same, with one declared.
+pub fn declare_index(kw: &Sandbox) {
+    kw.write("keyward.schema.toml", &format!("{SCHEMA}{INDEX}"));
+}
+
+#[test]
+fn an_index_is_planned_and_built_when_one_says_yes() {
+    let kw = notes();
+    assert_eq!(kw.ok(&["migrate"]), "the stores have the indexes that the schema declares\n");
+    declare_index(&kw);
+    for dry in [&["migrate"][..], &["migrate", "--dry-run"]] {
+        assert_eq!(
+            kw.ok(dry),
+            "would add the index by_title to notes: 5 records\nnothing was done; --yes does it\n"
+        );
+    }
+    assert_eq!(
+        kw.ok(&["migrate", "--yes"]),
+        "done: add the index by_title to notes, 5 records, 5 entries added\n"
+    );
+    let found = kw.ok(&["record", "query", "notes", "by_title", "--json"]);
+    assert_eq!(found.lines().count(), 5, "{found}");
+    assert_eq!(kw.ok(&["migrate"]), "the stores have the indexes that the schema declares\n");
+    let listed = kw.json(&["migrate", "list", "--json"]);
+    assert_eq!(listed["state"], "done");
+    assert_eq!(listed["counts"]["entries"], 5);
+    kw.write("keyward.schema.toml", SCHEMA);
+    assert_eq!(
+        kw.ok(&["migrate", "--yes"]),
+        "done: drop the index by_title of notes, 5 entries removed\n"
+    );
+    assert_eq!(kw.ok(&["ls", "index"]), "");
+}
+
+#[test]
+fn records_get_the_keys_of_a_new_pattern() {
+    let kw = notes();
+    kw.ok(&["put", "notes:homeless", "{}"]);
+    let schema = SCHEMA.replace("notes:{id}", "user:{user}:notes:{id}");
+    kw.write("keyward.schema.toml", &schema);
+    let rekey = ["migrate", "rekey", "notes", "--from", "notes:{id}", "--field", "user=user"];
+    let would = kw.ok(&rekey);
+    assert!(would.contains("6 records\n  notes:n0 → user:u0:notes:n0\n"), "{would}");
+    assert!(would.contains("could not: 1\n  notes:homeless: "), "{would}");
+    let ran = kw.run(&[&rekey[..], &["--yes"]].concat()).ended(10);
+    assert!(ran.contains("6 records, 5 changed, 1 problems\n  notes:homeless: "), "{ran}");
+    assert_eq!(kw.ok(&["ls", "notes"]), "notes:homeless\n");
+    assert_eq!(kw.json(&["get", "user:u3:notes:n3"]), json!({"user": "u3", "title": "t"}));
+    kw.fails(2, &["migrate", "rekey", "notes", "--from", "notes:{id}"]);
+}
+
+#[test]
+fn values_are_edited_or_given_to_a_command() {
+    let kw = notes();
+    let edits = ["migrate", "transform", "notes", "--rename", "user=by", "--set", "n=1.0"];
+    assert!(kw.ok(&edits).contains(r#" → {"title":"t","by":"u0","n":1.0}"#));
+    assert_eq!(kw.ok(&["get", "notes:n0"]), "{\"user\":\"u0\",\"title\":\"t\"}\n");
+    assert!(kw.ok(&[&edits[..], &["--yes"]].concat()).contains("5 records, 5 changed\n"));
+    assert_eq!(kw.ok(&["get", "notes:n0"]), "{\"title\":\"t\",\"by\":\"u0\",\"n\":1.0}\n");
+    let exec = ["migrate", "transform", "notes", "--exec", "sed s/u3/bob/", "--yes"];
+    assert!(kw.ok(&exec).contains("5 records, 1 changed\n"));
+    assert_eq!(kw.json(&["get", "notes:n3"])["by"], "bob");
+    kw.fails(2, &["migrate", "transform", "notes"]);
+    kw.fails(2, &["migrate", "transform", "notes", "--set", "n=open"]);
+}

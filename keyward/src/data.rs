@@ -1,0 +1,204 @@
+//! The stores of a schema, each opened when it is first needed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use keyward_engine::{Error as StoreError, ErrorKind, ExpirySupport, Store, SystemClock};
+use keyward_records::{Caller, Error, Records, Result, Space};
+use keyward_schema::{Problem, Problems, Schema, Severity, StoreLimits};
+use tokio::sync::Mutex;
+
+use crate::open;
+
+/// What a schema declares, with the stores it lives in. Cheap to clone.
+///
+/// A store is opened when something in it is first asked for, and stays open; the others are left
+/// alone, so that reading one space does not need every database.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// use keyward::records::{Caller, Draft};
+/// use keyward::schema::Schema;
+/// use keyward::{Bindings, Data, Json};
+///
+/// let schema = Schema::parse(
+///     r#"
+///     [stores.app]
+///     url = "memory:"
+///     [spaces.notes]
+///     key = "user:{user}:notes:{note}"
+///     ownership = "user"
+///     "#,
+///     "schema.toml",
+/// )?;
+/// let data = Data::new(schema);
+/// let notes = data.space("notes", &Caller::user("ada")).await?;
+/// let key = notes.key(Bindings::new().with("note", "n1"))?;
+/// notes.put(&key, Draft::new(Json::parse(r#"{"title":"hi"}"#)?)).await?;
+/// assert_eq!(notes.get(&key).await?.unwrap().value.as_str(), r#"{"title":"hi"}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Data {
+    schema: Arc<Schema>,
+    places: BTreeMap<String, Place>,
+}
+
+/// Where a store is, and its records once it is open.
+#[derive(Clone)]
+struct Place {
+    url: Option<String>,
+    /// What a relative place is relative to; the current directory, if empty.
+    folder: PathBuf,
+    opened: Arc<Mutex<Option<Records>>>,
+}
+
+impl Place {
+    fn new(url: Option<String>, folder: &Path) -> Self {
+        Self { url, folder: folder.to_owned(), opened: Arc::default() }
+    }
+}
+
+impl Data {
+    /// The stores of a schema where the schema says; embedded ones relative to the current
+    /// directory. Nothing is opened yet.
+    pub fn new(schema: Schema) -> Self {
+        Self::beside(schema, Path::new(""))
+    }
+
+    /// Reads a schema file. Embedded stores are relative to it, so that it means the same from
+    /// everywhere. Nothing is opened yet.
+    pub fn load(path: &Path) -> Result<Self, Problems> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Schema::load(path).map(|schema| Self::beside(schema, folder))
+    }
+
+    fn beside(schema: Schema, folder: &Path) -> Self {
+        let stores = schema.stores.iter();
+        let places = stores
+            .map(|store| (store.name.clone(), Place::new(store.url.clone(), folder)))
+            .collect();
+        Self { schema: Arc::new(schema), places }
+    }
+
+    /// The same with a store in another place than the schema says. Refused for a store that the
+    /// schema does not declare.
+    pub fn at(mut self, store: &str, url: impl Into<String>) -> Result<Self> {
+        match self.places.get_mut(store) {
+            Some(place) => *place = Place::new(Some(url.into()), Path::new("")),
+            None => return Err(self.unknown_store(store)),
+        }
+        Ok(self)
+    }
+
+    /// What is declared.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Where a store is. An error if neither the schema nor [`Data::at`] says so.
+    pub fn url(&self, store: &str) -> Result<String> {
+        let place = self.place(store)?;
+        match &place.url {
+            Some(url) => Ok(open::url_beside(&place.folder, url)?),
+            None => {
+                let message = format!("the schema does not say where the store {store} is");
+                Err(StoreError::new(ErrorKind::Invalid, message).into())
+            }
+        }
+    }
+
+    /// The records of a store, which is made if it does not exist. Refused if what the schema
+    /// declares does not fit into the store.
+    pub async fn records(&self, store: &str) -> Result<Records> {
+        let mut opened = self.place(store)?.opened.lock().await;
+        if let Some(records) = &*opened {
+            return Ok(records.clone());
+        }
+        let records = self.records_in(store, open::open(&self.url(store)?).await?)?;
+        Ok(opened.insert(records).clone())
+    }
+
+    /// The records of a store, or nothing if it does not exist: for reading, where a mistyped place
+    /// should not leave an empty store behind.
+    pub async fn existing_records(&self, store: &str) -> Result<Option<Records>> {
+        let mut opened = self.place(store)?.opened.lock().await;
+        if let Some(records) = &*opened {
+            return Ok(Some(records.clone()));
+        }
+        match open::open_existing(&self.url(store)?).await? {
+            Some(found) => Ok(Some(opened.insert(self.records_in(store, found)?).clone())),
+            None => Ok(None),
+        }
+    }
+
+    /// A space, as a caller reaches it. Its store is made if it does not exist.
+    pub async fn space(&self, name: &str, caller: &Caller) -> Result<Space> {
+        self.records(self.store_of(name)?).await?.space(name, caller)
+    }
+
+    /// A space, as a caller reaches it, or nothing if its store does not exist.
+    pub async fn existing_space(&self, name: &str, caller: &Caller) -> Result<Option<Space>> {
+        let records = self.existing_records(self.store_of(name)?).await?;
+        records.map(|records| records.space(name, caller)).transpose()
+    }
+
+    /// The store that a space lives in.
+    pub fn store_of(&self, space: &str) -> Result<&str> {
+        match self.schema.space(space) {
+            Some(declared) => Ok(&declared.store),
+            None => {
+                let known = self.schema.spaces.iter().map(|space| space.name.as_str());
+                let known = known.collect::<Vec<_>>().join(", ");
+                Err(Error::UnknownSpace { name: space.to_owned(), known })
+            }
+        }
+    }
+
+    fn place(&self, store: &str) -> Result<&Place> {
+        self.places.get(store).ok_or_else(|| self.unknown_store(store))
+    }
+
+    fn unknown_store(&self, store: &str) -> Error {
+        let known = self.places.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let message = format!("the schema declares no store {store:?}; it declares {known}");
+        StoreError::new(ErrorKind::Invalid, message).into()
+    }
+
+    fn records_in(&self, name: &str, store: Store) -> Result<Records> {
+        let capabilities = store.capabilities();
+        let limits = StoreLimits {
+            key_bytes_max: store.limits().key_bytes_max,
+            value_bytes_max: store.limits().value_bytes_max,
+            ttl_min: match capabilities.expiry {
+                ExpirySupport::Supported { ttl_min, .. } => Some(ttl_min),
+                ExpirySupport::Unsupported => None,
+            },
+        };
+        let problems = self.schema.check_limits(name, &limits);
+        let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+        let errors: Vec<String> = errors.map(told).collect();
+        if !errors.is_empty() {
+            let engine = capabilities.engine;
+            let errors = errors.join("; ");
+            let message = format!("the schema does not fit the {engine} store {name}: {errors}");
+            return Err(StoreError::new(ErrorKind::LimitExceeded, message).into());
+        }
+        let spaces: Vec<_> = self.schema.spaces_of(name).cloned().collect();
+        Records::open(store, spaces, SystemClock)
+    }
+}
+
+fn told(Problem { message, hint, .. }: &Problem) -> String {
+    format!("{message} ({hint})")
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stores: Vec<&str> = self.places.keys().map(String::as_str).collect();
+        f.debug_struct("Data").field("stores", &stores).finish_non_exhaustive()
+    }
+}

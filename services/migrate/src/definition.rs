@@ -1,0 +1,174 @@
+//! What a migration is to do.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use keyward_records::{CatalogContent, IndexState};
+use keyward_schema::{Index, Space};
+use serde::{Deserialize, Serialize};
+
+/// What a migration is to do: written down in the store, so that whoever runs the same again goes on
+/// where it stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Definition {
+    /// Make an index, while others write.
+    AddIndex {
+        /// The space.
+        space: String,
+        /// The index.
+        index: Index,
+    },
+    /// Remove an index's entries, and forget it.
+    DropIndex {
+        /// The space.
+        space: String,
+        /// The index's name.
+        index: String,
+    },
+    /// Remove an index's entries, and make it anew.
+    RebuildIndex {
+        /// The space.
+        space: String,
+        /// The index, as it shall be.
+        index: Index,
+    },
+    /// Give every record of a space's former pattern the key that its pattern says now.
+    Rekey {
+        /// The space.
+        space: String,
+        /// The former pattern.
+        from: String,
+        /// The pattern now.
+        to: String,
+        /// Where the value of each variable of the new key comes from; from the variable with the
+        /// same name, if nothing is said.
+        sources: BTreeMap<String, Source>,
+    },
+    /// Change the values of a space's records.
+    Transform {
+        /// The space.
+        space: String,
+        /// How, in words: the same words mean the same change.
+        change: String,
+    },
+}
+
+/// Where the value of a variable of a new key comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// From this variable of the old key.
+    Variable(String),
+    /// From this field of the value.
+    Field(String),
+}
+
+impl From<&keyward_schema::Source> for Source {
+    fn from(source: &keyward_schema::Source) -> Self {
+        match source {
+            keyward_schema::Source::Variable(name) => Self::Variable(name.clone()),
+            keyward_schema::Source::Field(name) => Self::Field(name.clone()),
+        }
+    }
+}
+
+impl Definition {
+    /// The short name of what is done.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::AddIndex { .. } => "add-index",
+            Self::DropIndex { .. } => "drop-index",
+            Self::RebuildIndex { .. } => "rebuild-index",
+            Self::Rekey { .. } => "rekey",
+            Self::Transform { .. } => "transform",
+        }
+    }
+
+    /// The space it is about.
+    pub fn space(&self) -> &str {
+        match self {
+            Self::AddIndex { space, .. }
+            | Self::DropIndex { space, .. }
+            | Self::RebuildIndex { space, .. }
+            | Self::Rekey { space, .. }
+            | Self::Transform { space, .. } => space,
+        }
+    }
+
+    /// The name of the index it is about.
+    pub fn index(&self) -> Option<&str> {
+        match self {
+            Self::AddIndex { index, .. } | Self::RebuildIndex { index, .. } => Some(&index.name),
+            Self::DropIndex { index, .. } => Some(index),
+            Self::Rekey { .. } | Self::Transform { .. } => None,
+        }
+    }
+
+    /// Whether both come to the same: a rebuild that has removed the old entries is an index to add.
+    pub(crate) fn is_same_work(&self, other: &Self) -> bool {
+        match (self.made(), other.made()) {
+            (Some(one), Some(other)) => one == other,
+            _ => self == other,
+        }
+    }
+
+    fn made(&self) -> Option<(&str, &Index)> {
+        match self {
+            Self::AddIndex { space, index } | Self::RebuildIndex { space, index } => {
+                Some((space, index))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AddIndex { space, index } => write!(f, "add the index {} to {space}", index.name),
+            Self::DropIndex { space, index } => write!(f, "drop the index {index} of {space}"),
+            Self::RebuildIndex { space, index } => {
+                write!(f, "rebuild the index {} of {space}", index.name)
+            }
+            Self::Rekey { space, from, to, .. } => write!(f, "move {space} from {from} to {to}"),
+            Self::Transform { space, change } => {
+                write!(f, "change the values of {space}: {change}")
+            }
+        }
+    }
+}
+
+/// What brings a store's indexes to what a schema declares, in the order it should be done: what is
+/// gone first, since a name may have moved to another space.
+pub fn plan<'s>(
+    spaces: impl IntoIterator<Item = &'s Space>,
+    catalog: &CatalogContent,
+) -> Vec<Definition> {
+    let mut declared: BTreeMap<&str, (&str, &Index)> = BTreeMap::new();
+    for space in spaces {
+        declared.extend(space.indexes.iter().map(|i| (i.name.as_str(), (space.name.as_str(), i))));
+    }
+    let gone = catalog.indexes.iter().filter(|(name, _)| !declared.contains_key(name.as_str()));
+    let mut steps: Vec<Definition> = gone
+        .map(|(name, listed)| Definition::DropIndex {
+            space: listed.space.clone(),
+            index: name.clone(),
+        })
+        .collect();
+    for (name, (space, index)) in declared {
+        let (space, index) = (space.to_owned(), index.clone());
+        match catalog.indexes.get(name) {
+            None => steps.push(Definition::AddIndex { space, index }),
+            Some(listed) if listed.space != space || listed.definition != index => {
+                steps.push(Definition::RebuildIndex { space, index });
+            }
+            Some(listed) => match listed.state {
+                IndexState::Readable => {}
+                IndexState::Building => steps.push(Definition::AddIndex { space, index }),
+                IndexState::Disabled => steps.push(Definition::RebuildIndex { space, index }),
+            },
+        }
+    }
+    steps
+}

@@ -1,0 +1,214 @@
+//! Making and removing indexes while others write.
+
+use keyward_engine::Tier;
+use keyward_key::{Key, KeyRange, Prefix};
+use keyward_records::{CatalogedIndex, Flaw, IndexState, Inspected};
+use keyward_schema::Index;
+
+use crate::error::{Error, Result};
+use crate::ledger::Phase;
+use crate::migrator::Run;
+
+/// Makes an index: each step can be done again, so a run that was killed in one begins with it.
+pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result<()> {
+    let name = index.name.as_str();
+    loop {
+        match run.phase() {
+            Phase::Begin => {
+                let phase = begin(run, space, index).await?;
+                run.enter(phase).await?;
+            }
+            Phase::Sweep => {
+                run.settle().await;
+                sweep(run, name).await?;
+                run.enter(Phase::Announce).await?;
+            }
+            Phase::Announce => {
+                announce(run, space, index).await?;
+                run.settle().await;
+                run.enter(Phase::Walk).await?;
+            }
+            Phase::Walk => {
+                walk(run, name).await?;
+                let phase = if run.migration().counts.problems == 0 {
+                    Phase::CheckRecords
+                } else {
+                    Phase::Withdraw
+                };
+                run.enter(phase).await?;
+            }
+            Phase::CheckRecords => {
+                check_records(run, space, name).await?;
+                run.enter(Phase::CheckEntries).await?;
+            }
+            Phase::CheckEntries => {
+                check_entries(run, name).await?;
+                if run.migration().counts.problems > 0 {
+                    run.enter(Phase::Withdraw).await?;
+                    continue;
+                }
+                run.records().finish_index(name).await?;
+                return run.end().await;
+            }
+            Phase::Withdraw => {
+                disable(run, name).await?;
+                run.settle().await;
+                sweep(run, name).await?;
+                return run.end().await;
+            }
+            Phase::End => return Ok(()),
+        }
+    }
+}
+
+/// Removes an index, its row in the catalog last.
+pub(crate) async fn drop(run: &mut Run<'_>, name: &str) -> Result<()> {
+    if disable(run, name).await? {
+        run.enter(Phase::Sweep).await?;
+        run.settle().await;
+        sweep(run, name).await?;
+        let forget = run.records().change_catalog(|content| {
+            if content.indexes.get(name).is_some_and(|it| it.state == IndexState::Disabled) {
+                content.indexes.remove(name);
+            }
+            Ok(())
+        });
+        forget.await?;
+    }
+    run.end().await
+}
+
+/// What has to be done first.
+async fn begin(run: &mut Run<'_>, space: &str, index: &Index) -> Result<Phase> {
+    if run.records().declarations().all(|declared| declared.name != space) {
+        return Err(Error::Refused(format!("the schema declares no space {space}")));
+    }
+    let catalog = run.records().catalog().await?;
+    match catalog.indexes.get(&index.name) {
+        None => Ok(Phase::Announce),
+        Some(listed)
+            if listed.definition == *index
+                && listed.space == space
+                && listed.state != IndexState::Disabled =>
+        {
+            Ok(Phase::Announce)
+        }
+        Some(_) => {
+            disable(run, &index.name).await?;
+            Ok(Phase::Sweep)
+        }
+    }
+}
+
+/// Lets nobody keep or ask an index. Whether there is one.
+async fn disable(run: &Run<'_>, name: &str) -> Result<bool> {
+    let change = run.records().change_catalog(|content| {
+        if let Some(listed) = content.indexes.get_mut(name) {
+            listed.state = IndexState::Disabled;
+        }
+        Ok(())
+    });
+    Ok(change.await?.indexes.contains_key(name))
+}
+
+/// Lets every writer keep an index from now on.
+async fn announce(run: &Run<'_>, space: &str, index: &Index) -> Result<()> {
+    let row = CatalogedIndex {
+        space: space.to_owned(),
+        definition: index.clone(),
+        state: IndexState::Building,
+    };
+    let change = run.records().change_catalog(|content| {
+        let listed = content.indexes.entry(index.name.clone()).or_insert_with(|| row.clone());
+        // One that is readable already stays so: it has what is about to be added.
+        let is_it = listed.definition == row.definition && listed.space == row.space;
+        if listed.state == IndexState::Disabled || !is_it {
+            *listed = row.clone();
+        }
+        Ok(())
+    });
+    change.await?;
+    Ok(())
+}
+
+async fn sweep(run: &mut Run<'_>, name: &str) -> Result<()> {
+    loop {
+        let swept = run.records().sweep_index(name, run.page()).await?;
+        if swept == 0 {
+            return Ok(());
+        }
+        run.migration().counts.swept += count(swept);
+        run.reach(None, swept).await?;
+    }
+}
+
+async fn walk(run: &mut Run<'_>, name: &str) -> Result<()> {
+    loop {
+        let position = run.migration().position()?;
+        let built = run.records().build_index(name, position, run.page()).await?;
+        let counts = &mut run.migration().counts;
+        counts.records += count(built.records);
+        counts.entries += count(built.entries);
+        for (key, message) in built.clashes {
+            run.problem(&key, message);
+        }
+        match built.position {
+            Some(position) => run.reach(Some(&position), built.records).await?,
+            None => return Ok(()),
+        }
+    }
+}
+
+async fn check_records(run: &mut Run<'_>, space: &str, name: &str) -> Result<()> {
+    let inspector = run.records().inspector().await?.only(name);
+    loop {
+        let position = run.migration().position()?;
+        let inspected = inspector.inspect_space(space, position, run.page()).await?;
+        if !checked(run, inspected).await? {
+            return Ok(());
+        }
+    }
+}
+
+async fn check_entries(run: &mut Run<'_>, name: &str) -> Result<()> {
+    let inspector = run.records().inspector().await?.only(name);
+    let range = KeyRange::under(&Prefix::from_segments(["index", name]));
+    loop {
+        let position = run.migration().position()?;
+        let inspected = inspector.inspect_range(&range, position, run.page()).await?;
+        if !checked(run, inspected).await? {
+            return Ok(());
+        }
+    }
+}
+
+/// Notes what is wrong; whether there is more to check.
+async fn checked(run: &mut Run<'_>, inspected: Inspected) -> Result<bool> {
+    let atomic = run.records().store().capabilities().tier() == Tier::Atomic;
+    run.migration().counts.checked += count(inspected.rows);
+    for finding in inspected.findings {
+        let wrong = match finding.flaw {
+            Flaw::MissingEntry | Flaw::WrongEntry | Flaw::TakenEntry | Flaw::Unindexable => true,
+            // Elsewhere a writer who is under way leaves entries before the record; readers drop
+            // them.
+            Flaw::OrphanedEntry | Flaw::BrokenEntry => atomic,
+            _ => false,
+        };
+        if wrong {
+            let key: &Key = finding.record.as_ref().unwrap_or(&finding.key);
+            run.problem(key, format!("{}: {}", finding.key, finding.message));
+        }
+    }
+    match inspected.position {
+        Some(position) => {
+            run.reach(Some(&position), inspected.rows).await?;
+            Ok(true)
+        }
+        None => Ok(false),
+    }
+}
+
+/// A number of rows as the ledger counts.
+pub(crate) fn count(rows: usize) -> u64 {
+    u64::try_from(rows).unwrap_or(u64::MAX)
+}

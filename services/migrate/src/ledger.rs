@@ -1,0 +1,287 @@
+//! What a store knows about its migrations: one row each, at `system:migration:{id}`.
+
+use data_encoding::HEXLOWER;
+use jiff::Timestamp;
+use keyward_engine::{Commit, Entry, Expect, Json, Outcome, Put, Scan, Store, Tier, Version};
+use keyward_key::{Key, KeyRange, Prefix};
+use serde::{Deserialize, Serialize};
+
+use crate::definition::Definition;
+use crate::error::{Error, Result};
+
+const SEGMENTS: [&str; 2] = ["system", "migration"];
+/// How many migrations may begin in one moment.
+const SAME_MOMENT_MAX: usize = 1_000;
+const ROWS_PER_PAGE: usize = 100;
+
+/// A migration, as the store knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migration {
+    /// Its name: the moment it began, and what it does.
+    pub id: String,
+    /// What it does.
+    pub definition: Definition,
+    /// How it stands.
+    pub state: State,
+    /// What it is doing now, or did last.
+    pub phase: Phase,
+    /// How far it came in this phase.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) position: Option<String>,
+    /// What it has done.
+    pub counts: Counts,
+    /// The first things that could not be done, at most [`Migration::PROBLEMS_MAX`].
+    #[serde(default)]
+    pub problems: Vec<Problem>,
+    /// When it began.
+    #[serde(with = "moment")]
+    pub started: Timestamp,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none", default, with = "moment::optional")]
+    pub finished: Option<Timestamp>,
+    /// Who began it.
+    pub by: String,
+    /// How often it was begun or gone on with.
+    pub runs: u32,
+}
+
+/// How a migration stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It runs, or was stopped: running it again goes on.
+    Running,
+    /// All of it is done.
+    Done,
+    /// It came to its end, but some of it could not be done: the problems say what.
+    Failed,
+    /// Another one took its place.
+    Abandoned,
+}
+
+/// What a migration is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Finding out what there is.
+    Begin,
+    /// Removing entries of an index.
+    Sweep,
+    /// Telling every writer of a new index.
+    Announce,
+    /// Going through all records.
+    Walk,
+    /// Checking that every record has its entries, or its new key.
+    CheckRecords,
+    /// Checking that every entry has its record.
+    CheckEntries,
+    /// Taking back an index that could not be made.
+    Withdraw,
+    /// Nothing more.
+    End,
+}
+
+/// What a migration has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Records looked at.
+    pub records: u64,
+    /// Records changed, or moved.
+    pub changed: u64,
+    /// Index entries written.
+    pub entries: u64,
+    /// Index entries removed.
+    pub swept: u64,
+    /// Records and entries checked at the end.
+    pub checked: u64,
+    /// Things that could not be done.
+    pub problems: u64,
+}
+
+/// Something that could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// To which record, as colon text.
+    pub key: String,
+    /// Why not.
+    pub message: String,
+}
+
+impl Migration {
+    /// How many problems are named; all are counted.
+    pub const PROBLEMS_MAX: usize = 100;
+
+    pub(crate) fn problem(&mut self, key: &Key, message: String) {
+        self.counts.problems += 1;
+        if self.problems.len() < Self::PROBLEMS_MAX {
+            self.problems.push(Problem { key: key.to_string(), message });
+        }
+    }
+
+    pub(crate) fn position(&self) -> Result<Option<Vec<u8>>> {
+        let Some(text) = &self.position else { return Ok(None) };
+        let bytes = HEXLOWER.decode(text.as_bytes());
+        let damaged = |_| Error::Damaged(format!("{} has no position", self.id));
+        bytes.map(Some).map_err(damaged)
+    }
+
+    pub(crate) fn set_position(&mut self, position: Option<&[u8]>) {
+        self.position = position.map(|bytes| HEXLOWER.encode(bytes));
+    }
+}
+
+/// The rows of a store.
+pub(crate) struct Ledger<'s> {
+    pub store: &'s Store,
+}
+
+/// A row as it was read or written last.
+pub(crate) struct Held {
+    pub migration: Migration,
+    version: Option<Version>,
+}
+
+impl Ledger<'_> {
+    /// Goes on with the migration that does the same, or begins one. Others about the same index are
+    /// given up.
+    pub async fn begin(&self, definition: Definition, by: &str, now: Timestamp) -> Result<Held> {
+        let mut same = None;
+        let running = self.rows(|migration| migration.state == State::Running).await?;
+        for mut held in running {
+            let known = &held.migration.definition;
+            let about_it = known.index().is_some() && known.index() == definition.index();
+            if same.is_none() && known.is_same_work(&definition) {
+                held.migration.runs = held.migration.runs.saturating_add(1);
+                self.save(&mut held).await?;
+                same = Some(held);
+            } else if about_it {
+                held.migration.state = State::Abandoned;
+                held.migration.finished = Some(now);
+                self.save(&mut held).await?;
+            }
+        }
+        match same {
+            Some(held) => Ok(held),
+            None => self.create(definition, by, now).await,
+        }
+    }
+
+    async fn create(&self, definition: Definition, by: &str, now: Timestamp) -> Result<Held> {
+        let subject = definition.index().unwrap_or(definition.space());
+        let name = format!("{}-{}-{subject}", now.strftime("%Y%m%dT%H%M%SZ"), definition.kind());
+        for n in 1..=SAME_MOMENT_MAX {
+            let id = if n == 1 { name.clone() } else { format!("{name}-{n}") };
+            if self.store.get(&key(&id)?).await?.is_some() {
+                continue;
+            }
+            let migration = Migration {
+                id,
+                definition: definition.clone(),
+                state: State::Running,
+                phase: Phase::Begin,
+                position: None,
+                counts: Counts::default(),
+                problems: Vec::new(),
+                started: now,
+                finished: None,
+                by: by.to_owned(),
+                runs: 1,
+            };
+            let mut held = Held { migration, version: None };
+            match self.save(&mut held).await {
+                Err(Error::Overtaken { .. }) => {}
+                saved => return saved.map(|()| held),
+            }
+        }
+        Err(Error::Refused(format!("there are {SAME_MOMENT_MAX} migrations like {name} already")))
+    }
+
+    /// Writes a row, unless somebody else did since it was read.
+    pub async fn save(&self, held: &mut Held) -> Result<()> {
+        let key = key(&held.migration.id)?;
+        let damaged = |error: keyward_engine::JsonError| Error::Damaged(error.to_string());
+        let put = Put::new(Json::from_value(&held.migration).map_err(damaged)?);
+        let expect = held.version.clone().map_or(Expect::Absent, Expect::Version);
+        let commit = Commit::new().put(key.clone(), put);
+        let commit = match self.store.capabilities().tier() {
+            Tier::Advisory => commit,
+            Tier::Atomic | Tier::Recoverable => commit.check(key, expect),
+        };
+        match self.store.commit(commit).await? {
+            Outcome::Applied { versions, .. } => {
+                held.version = versions.into_iter().next().flatten();
+                Ok(())
+            }
+            Outcome::Conflicted { .. } => Err(Error::Overtaken { id: held.migration.id.clone() }),
+        }
+    }
+
+    /// All rows that are asked for, the oldest first where the engine keeps order.
+    pub async fn rows(&self, wanted: impl Fn(&Migration) -> bool) -> Result<Vec<Held>> {
+        let range = KeyRange::under(&Prefix::from_segments(SEGMENTS));
+        let mut rows = Vec::new();
+        let mut after = None;
+        loop {
+            let scan = Scan::new(range.clone()).after(after).limit(ROWS_PER_PAGE);
+            let page = self.store.scan(&scan).await?;
+            for row in page.rows {
+                let Some(entry) = row.entry else { continue };
+                let held = read(&row.key, entry)?;
+                if wanted(&held.migration) {
+                    rows.push(held);
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(rows),
+            }
+        }
+    }
+}
+
+fn key(id: &str) -> Result<Key> {
+    let [first, second] = SEGMENTS;
+    Key::from_segments([first, second, id]).map_err(|error| Error::Damaged(error.to_string()))
+}
+
+fn read(key: &Key, entry: Entry) -> Result<Held> {
+    let migration = serde_json::from_slice(entry.value.as_bytes())
+        .map_err(|error| Error::Damaged(format!("{key} is unreadable: {error}")))?;
+    Ok(Held { migration, version: Some(entry.version) })
+}
+
+/// Moments as RFC 3339 text.
+mod moment {
+    use jiff::Timestamp;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(at)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+
+    pub mod optional {
+        use super::*;
+
+        pub fn serialize<S: Serializer>(
+            at: &Option<Timestamp>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            match at {
+                Some(at) => serializer.collect_str(at),
+                None => serializer.serialize_none(),
+            }
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<Timestamp>, D::Error> {
+            let text = Option::<String>::deserialize(deserializer)?;
+            text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Running migrations.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use keyward_engine::{Json, Tier};
+use keyward_key::Key;
+use keyward_records::{CATALOG_AGE_MAX, Record, Records};
+
+use crate::definition::{Definition, plan};
+use crate::error::{Error, Result};
+use crate::ledger::{Held, Ledger, Migration, Phase, State};
+use crate::pace::{Pace, Pause};
+use crate::{index, rekey, transform};
+
+/// How many records are taken at once.
+pub(crate) const RECORDS_PER_PAGE: usize = 500;
+
+/// Runs the migrations of one store. What they do is safe while others write, and written down after
+/// each page: one that was killed goes on when it is run again.
+#[derive(Clone)]
+pub struct Migrator {
+    pub(crate) records: Records,
+    pause: Arc<dyn Pause>,
+    records_per_second: Option<NonZeroU32>,
+    records_per_page: usize,
+    by: String,
+}
+
+/// A function from a record to its new value; `None` leaves it as it is.
+pub type Change<'f> =
+    dyn FnMut(&Record) -> keyward_records::Result<Option<Json>> + Send + Sync + 'f;
+
+impl Migrator {
+    /// Migrations of these records, as fast as they go.
+    pub fn new(records: Records, pause: impl Pause + 'static) -> Self {
+        let pause = Arc::new(pause);
+        let records_per_page = RECORDS_PER_PAGE;
+        Self { records, pause, records_per_second: None, records_per_page, by: "keyward".into() }
+    }
+
+    /// The same, at most so many records each second.
+    #[must_use]
+    pub fn rate(mut self, records_per_second: Option<NonZeroU32>) -> Self {
+        self.records_per_second = records_per_second;
+        self
+    }
+
+    /// The same, with at most so many records between two notes of how far it came.
+    #[must_use]
+    pub fn page(mut self, records: usize) -> Self {
+        self.records_per_page = records.clamp(1, RECORDS_PER_PAGE);
+        self
+    }
+
+    /// The same in somebody's name, for the history.
+    #[must_use]
+    pub fn by(mut self, who: impl Into<String>) -> Self {
+        self.by = who.into();
+        self
+    }
+
+    /// What brings the store's indexes to what the schema declares.
+    pub async fn plan(&self) -> Result<Vec<Definition>> {
+        let catalog = self.records.catalog().await?;
+        Ok(plan(self.records.declarations(), &catalog))
+    }
+
+    /// Runs a migration to its end, or goes on with one that does the same; `progress` is told after
+    /// each page. What could not be done is in the answer. A change of values is not run by this: see
+    /// [`Migrator::transform`].
+    pub async fn run(
+        &self,
+        definition: Definition,
+        mut progress: impl FnMut(&Migration) + Send,
+    ) -> Result<Migration> {
+        if let Definition::Rekey { space, from, to, sources } = &definition {
+            rekey::Rekeying::new(&self.records, space, from, to, sources)?;
+        }
+        if matches!(definition, Definition::Transform { .. }) {
+            let message = "a change of values needs the function that makes it".to_owned();
+            return Err(Error::Refused(message));
+        }
+        let mut run = self.begin(definition, &mut progress).await?;
+        match run.definition().clone() {
+            Definition::AddIndex { space, index } | Definition::RebuildIndex { space, index } => {
+                index::add(&mut run, &space, &index).await?;
+            }
+            Definition::DropIndex { index, .. } => index::drop(&mut run, &index).await?,
+            Definition::Rekey { space, from, to, sources } => {
+                let rekeying = rekey::Rekeying::new(&self.records, &space, &from, &to, &sources)?;
+                rekey::run(&mut run, &rekeying).await?;
+            }
+            Definition::Transform { .. } => {}
+        }
+        Ok(run.held.migration)
+    }
+
+    /// Changes the values of a space's records by a function, each by a compare-and-swap that keeps
+    /// the indexes and checks the schema; `named` says what the function does, and the same words
+    /// mean the same function. After a kill, records of the last page are given to it again.
+    pub async fn transform(
+        &self,
+        space: &str,
+        named: &str,
+        change: &mut Change<'_>,
+        mut progress: impl FnMut(&Migration) + Send,
+    ) -> Result<Migration> {
+        transform::space(&self.records, space)?;
+        let definition =
+            Definition::Transform { space: space.to_owned(), change: named.to_owned() };
+        let mut run = self.begin(definition, &mut progress).await?;
+        transform::run(&mut run, space, change).await?;
+        Ok(run.held.migration)
+    }
+
+    /// All migrations of the store, the oldest first where the engine keeps order.
+    pub async fn history(&self) -> Result<Vec<Migration>> {
+        let rows = self.ledger().rows(|_| true).await?;
+        Ok(rows.into_iter().map(|held| held.migration).collect())
+    }
+
+    fn ledger(&self) -> Ledger<'_> {
+        Ledger { store: self.records.store() }
+    }
+
+    async fn begin<'m>(
+        &'m self,
+        definition: Definition,
+        progress: &'m mut (dyn FnMut(&Migration) + Send),
+    ) -> Result<Run<'m>> {
+        let clock = self.records.clock();
+        let held = self.ledger().begin(definition, &self.by, clock.now()).await?;
+        let pace = Pace::new(self.records_per_second, clock);
+        Ok(Run { migrator: self, held, pace, progress })
+    }
+}
+
+/// A migration that is being run.
+pub(crate) struct Run<'m> {
+    migrator: &'m Migrator,
+    held: Held,
+    pace: Pace,
+    progress: &'m mut (dyn FnMut(&Migration) + Send),
+}
+
+impl Run<'_> {
+    pub fn records(&self) -> &Records {
+        &self.migrator.records
+    }
+
+    pub fn definition(&self) -> &Definition {
+        &self.held.migration.definition
+    }
+
+    pub fn migration(&mut self) -> &mut Migration {
+        &mut self.held.migration
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.held.migration.phase
+    }
+
+    /// How many records to take at once.
+    pub fn page(&self) -> usize {
+        self.pace.page(self.migrator.records_per_page)
+    }
+
+    pub fn problem(&mut self, key: &Key, message: String) {
+        self.held.migration.problem(key, message);
+    }
+
+    /// Writes down that another phase begins.
+    pub async fn enter(&mut self, phase: Phase) -> Result<()> {
+        self.held.migration.phase = phase;
+        self.held.migration.position = None;
+        self.save().await
+    }
+
+    /// Writes down how far it came, and keeps to the pace.
+    pub async fn reach(&mut self, position: Option<&[u8]>, records: usize) -> Result<()> {
+        self.held.migration.set_position(position);
+        self.save().await?;
+        let wait = self.pace.wait(records, self.migrator.records.clock());
+        if wait > Duration::ZERO {
+            self.migrator.pause.pause(wait).await;
+        }
+        Ok(())
+    }
+
+    /// Writes down the end: everything is done, unless there were problems.
+    pub async fn end(&mut self) -> Result<()> {
+        let migration = &mut self.held.migration;
+        let failed = migration.counts.problems > 0;
+        migration.state = if failed { State::Failed } else { State::Done };
+        migration.finished = Some(self.migrator.records.clock().now());
+        self.enter(Phase::End).await
+    }
+
+    /// Waits until no writer goes by an older catalog.
+    pub async fn settle(&self) {
+        let store = self.migrator.records.store();
+        if store.capabilities().tier() != Tier::Atomic {
+            // Twice: a writer may have looked just before, and be slow.
+            self.migrator.pause.pause(2 * CATALOG_AGE_MAX).await;
+        }
+    }
+
+    async fn save(&mut self) -> Result<()> {
+        self.migrator.ledger().save(&mut self.held).await?;
+        (self.progress)(&self.held.migration);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Migrator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Migrator").field("records", &self.records).field("by", &self.by).finish()
+    }
+}

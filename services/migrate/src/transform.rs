@@ -1,0 +1,47 @@
+//! Changing values.
+
+use keyward_records::{Caller, Records, Space, Written};
+
+use crate::error::Result;
+use crate::index::count;
+use crate::ledger::Phase;
+use crate::migrator::{Change, Run};
+use crate::rekey::is_of_the_record;
+
+pub(crate) fn space(records: &Records, name: &str) -> Result<Space> {
+    Ok(records.space(name, &Caller::operator())?)
+}
+
+pub(crate) async fn run(run: &mut Run<'_>, name: &str, change: &mut Change<'_>) -> Result<()> {
+    let space = space(run.records(), name)?;
+    if run.phase() == Phase::Begin {
+        run.enter(Phase::Walk).await?;
+    }
+    if run.phase() == Phase::End {
+        return Ok(());
+    }
+    loop {
+        let position = run.migration().position()?;
+        let walked = space.walk_on(position, run.page()).await?;
+        let records = walked.records.len();
+        run.migration().counts.records += count(records);
+        for record in &walked.records {
+            let changed = space.update(&record.key, |current| {
+                let Some(current) = current else { return Ok(None) };
+                Ok(change(current)?.filter(|value| *value != current.value))
+            });
+            match changed.await {
+                Ok(Written::Applied { .. }) => run.migration().counts.changed += 1,
+                Ok(_) => {}
+                Err(error) if is_of_the_record(&error) => {
+                    run.problem(&record.key, error.to_string());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match walked.position {
+            Some(position) => run.reach(Some(&position), records).await?,
+            None => return run.end().await,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Finding what is not as it should be, and mending it.
+
+use std::time::Duration;
+
+use keyward_engine::{Expiry, Limits, Put};
+use keyward_migrate::{Doctor, Probed, probe};
+use keyward_records::{Draft, Records};
+use keyward_stores::{Kind, Place, on_engines, on_every_engine};
+
+use crate::fixture::{
+    assert_well, examine, fill, json, key, open, operator, put_raw, records, rows,
+};
+
+on_every_engine!(every_kind_of_damage_is_found_and_mended, a_healthy_engine_swaps_soundly);
+on_engines!(
+    recoverable: Recoverable;
+    every_kind_of_damage_is_found_and_mended,
+    a_healthy_engine_swaps_soundly,
+);
+
+const SCHEMA: &str = r#"
+[stores.app]
+[spaces.notes]
+key = "user:{user}:notes:{note}"
+ownership = "user"
+[spaces.notes.value]
+type = "object"
+[spaces.notes.value.properties]
+title = { type = "string" }
+slug = { type = "string" }
+[spaces.notes.indexes.by_title]
+field = "title"
+[spaces.notes.indexes.slug]
+field = "slug"
+unique = true
+scope = "shared"
+[spaces.places]
+key = "shared:places:{place}"
+ownership = "shared"
+value = { type = "object", properties = { lat = { type = "number" }, lon = { type = "number" } } }
+[spaces.places.indexes.geo]
+kind = "geohash"
+lat = "lat"
+lon = "lon"
+precision = 7
+"#;
+
+async fn filled(place: &Place) -> Records {
+    let records = open(place, SCHEMA).await;
+    fill(&operator(&records, "notes"), 12).await;
+    let here = Draft::new(json(r#"{"lat":1.5,"lon":2.5}"#));
+    let places = operator(&records, "places");
+    assert!(places.put(&key("shared:places:p1"), here).await.unwrap().is_accepted());
+    records
+}
+
+async fn every_kind_of_damage_is_found_and_mended(place: Place) {
+    let records = filled(&place).await;
+    let store = records.store();
+    assert_well(&records).await;
+    let healthy = rows(store, "").await;
+    let before = rows(store, "user").await;
+
+    let geo = rows(store, "index:geo").await.remove(0).0;
+    put_raw(store, &geo, "[0,0]").await;
+    store.delete(key("index:by_title:u0:t0:user:u0:notes:n000")).await.unwrap();
+    put_raw(store, "index:by_title:u0:zzz:user:u0:notes:n000", "null").await;
+    put_raw(store, "index:by_title:u0:t0:user:u0:notes:gone", "null").await;
+    put_raw(store, "index:slug:s4", r#""user:u2:notes:n005""#).await;
+    put_raw(store, "index:slug:s77", "17").await;
+    put_raw(store, "index:nobody:x:user:u0:notes:n000", "null").await;
+    let ending = Put::new(json("null")).expiring(Expiry::After(Duration::from_secs(3_600)));
+    store.put(key("index:by_title:u0:t0:user:u0:notes:ended"), ending).await.unwrap();
+    let marker = Put::new(json("null")).with_metadata(json(r#"{"$keyward":{"marker":true}}"#));
+    store.put(key("user:u0:notes:begun"), marker).await.unwrap();
+
+    let report = examine(&records).await;
+    let counts: Vec<(&str, u64)> = report.counts.iter().map(|(code, n)| (*code, *n)).collect();
+    assert_eq!(
+        counts,
+        [
+            ("broken-entry", 1),
+            ("expired-entry", 1),
+            ("left-marker", 1),
+            ("missing-entry", 1),
+            ("orphaned-entry", 3),
+            ("taken-entry", 1),
+            ("unknown-index", 1),
+            ("wrong-entry", 1),
+        ],
+        "{:#?}",
+        report.found
+    );
+    assert!(report.found.iter().all(|found| found.repairable && !found.repaired));
+
+    let mended = Doctor::new(records.clone()).repair(true).run(|_| ()).await.unwrap();
+    assert_eq!(mended.left(), 0, "{:#?}", mended.found);
+    assert!(mended.repaired >= 9);
+    assert_well(&records).await;
+    assert_eq!(rows(store, "").await, healthy);
+    assert_eq!(rows(store, "user").await, before);
+}
+
+#[tokio::test]
+async fn what_a_person_has_to_decide_is_told_and_left_alone() {
+    let place = Place::new(Kind::Memory);
+    let records = filled(&place).await;
+    let store = records.store();
+    put_raw(store, "stray", "1").await;
+    put_raw(store, "user:u0:notes:bad", r#"{"title":7}"#).await;
+    // Two that have one value, of whom the one without the entry is told of.
+    put_raw(store, "user:u0:notes:twin", r#"{"slug":"s1"}"#).await;
+    let mended = Doctor::new(records.clone()).repair(true).run(|_| ()).await.unwrap();
+    let told: Vec<(&str, &str)> = mended.found.iter().map(|f| (f.code, f.key.as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            ("unknown-key", "stray"),
+            ("bad-value", "user:u0:notes:bad"),
+            ("unindexable", "user:u0:notes:bad"),
+            ("taken-entry", "index:slug:s1"),
+        ]
+    );
+    assert_eq!((mended.repaired, mended.left()), (0, 4));
+    let entry = store.get(&key("index:slug:s1")).await.unwrap().unwrap();
+    assert_eq!(entry.value.as_str(), r#""user:u1:notes:n001""#);
+    // Keys of a shape that somebody vouches for are none of its business.
+    let known = Doctor::new(records.clone()).knowing(["{page}".parse().unwrap()]);
+    assert!(!known.run(|_| ()).await.unwrap().counts.contains_key("unknown-key"));
+}
+
+#[tokio::test]
+async fn what_is_over_a_limit_or_not_as_declared_is_told() {
+    let place = Place::new(Kind::Memory);
+    let records_before = filled(&place).await;
+    let small =
+        Limits { key_bytes_max: 40, value_bytes_max: 40, ..*records_before.store().limits() };
+    let store = place.store().await.with_limits(small);
+    put_raw(records_before.store(), &format!("system:{}", "x".repeat(60)), "1").await;
+    // One that the store would not even read again.
+    let long = format!("user:u0:notes:{}", "x".repeat(60));
+    put_raw(records_before.store(), &long, r#"{"title":"t","slug":"long"}"#).await;
+    put_raw(records_before.store(), "index:slug:long", &format!("{long:?}")).await;
+    let without_title = SCHEMA.replace("[spaces.notes.indexes.by_title]\nfield = \"title\"\n", "");
+    let schema = without_title.replace("precision = 7", "precision = 6");
+    let schema = format!("{schema}[spaces.places.indexes.lat]\nfield = \"lat\"\n");
+    let report = examine(&records(store, place.clock(), &schema)).await;
+    for code in ["index-undeclared", "index-differs", "index-absent", "long-key", "large-value"] {
+        assert!(report.counts.contains_key(code), "{code}: {:#?}", report.counts);
+    }
+}
+
+async fn a_healthy_engine_swaps_soundly(place: Place) {
+    let store = place.store().await;
+    let probed = probe(&store, place.clock()).await.unwrap();
+    assert!(matches!(probed, Probed::Sound { .. }), "{probed:?}");
+    assert!(rows(&store, "system").await.is_empty());
+}
+
+#[tokio::test]
+async fn an_engine_that_cannot_swap_is_not_asked_to() {
+    let place = Place::new(Kind::Advisory);
+    let probed = probe(&place.store().await, place.clock()).await.unwrap();
+    assert_eq!(probed, Probed::Unsupported);
+}

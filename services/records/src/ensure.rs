@@ -1,0 +1,133 @@
+//! Declared indexes that the store does not have yet.
+
+use keyward_engine::Tier;
+use keyward_schema::Index;
+
+use crate::catalog::{CatalogContent, CatalogedIndex, IndexState};
+use crate::space::Space;
+use crate::walk::Walk;
+use crate::{Result, build};
+
+/// Up to this many records, a new index is built by the first writer, as it comes; beyond, it takes a
+/// migration.
+const RECORDS_MAX: usize = 1_000;
+
+impl Space {
+    /// Puts the declared indexes of a new or small space into the catalog, before the first write;
+    /// and finishes what somebody who did so could not.
+    pub(crate) async fn ensure_indexes(&self) -> Result<()> {
+        let (shared, name) = (&self.shared, &self.access.space.name);
+        if shared.is_ensured(name) {
+            return Ok(());
+        }
+        let mut catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
+        if self.guarantee() == Tier::Advisory {
+            return self.ensure_at_best(catalog.content.clone()).await;
+        }
+        if catalog.version.is_none() {
+            shared.catalog.create(&shared.store, &self.original_catalog().await?).await?;
+            catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
+        }
+        let unfinished: Vec<&Index> = self
+            .access
+            .space
+            .indexes
+            .iter()
+            .filter(|i| self.is_ours(&catalog.content, i))
+            .collect();
+        if !unfinished.is_empty() && self.is_small().await? {
+            self.add_indexes(&unfinished).await?;
+        }
+        shared.set_ensured(name);
+        Ok(())
+    }
+
+    /// Where nothing is promised of indexes, they can be asked at once: what was there before is added
+    /// by a migration, or by the doctor.
+    async fn ensure_at_best(&self, mut content: CatalogContent) -> Result<()> {
+        let (shared, space) = (&self.shared, &self.access.space);
+        for index in &space.indexes {
+            let vacant = content.indexes.entry(index.name.clone());
+            vacant.or_insert_with(|| CatalogedIndex {
+                state: IndexState::Readable,
+                ..building(&space.name, index)
+            });
+        }
+        // Reads are late there, also those of what was just written.
+        shared.catalog.overwrite(&shared.store, &*shared.clock, content).await?;
+        shared.set_ensured(&space.name);
+        Ok(())
+    }
+
+    /// The catalog of a store whose first record is about to be written. Whoever writes records makes
+    /// it first, so the indexes of spaces without records have everything.
+    async fn original_catalog(&self) -> Result<CatalogContent> {
+        let mut content = CatalogContent::default();
+        for space in self.shared.declarations() {
+            let empty = Walk::keys(&self.shared.store, &space.key)?.is_empty().await?;
+            let state = if empty { IndexState::Readable } else { IndexState::Building };
+            for index in &space.indexes {
+                let listed = CatalogedIndex { state, ..building(&space.name, index) };
+                content.original.insert(index.name.clone());
+                content.indexes.insert(index.name.clone(), listed);
+            }
+        }
+        Ok(content)
+    }
+
+    /// Whether an index is missing or unfinished, and no writer can be left who does not know of it
+    /// once it is in the catalog. Where commits cannot check the catalog, that takes waiting, which
+    /// is a migration's business.
+    fn is_ours(&self, content: &CatalogContent, index: &Index) -> bool {
+        let at_once = self.guarantee() == Tier::Atomic || content.original.contains(&index.name);
+        match content.indexes.get(&index.name) {
+            None => at_once,
+            Some(known) => {
+                at_once && known.state == IndexState::Building && known.definition == *index
+            }
+        }
+    }
+
+    async fn add_indexes(&self, indexes: &[&Index]) -> Result<()> {
+        let shared = &self.shared;
+        let update = shared.catalog.update(&shared.store, &*shared.clock, |content| {
+            for index in indexes {
+                let vacant = content.indexes.entry(index.name.clone());
+                vacant.or_insert_with(|| building(&self.access.space.name, index));
+            }
+            Ok(())
+        });
+        update.await?;
+        for index in indexes {
+            self.build_whole(&index.name).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_small(&self) -> Result<bool> {
+        let walk = Walk::keys(&self.shared.store, &self.access.space.key)?;
+        let budget = 2 * RECORDS_MAX;
+        let walked = walk.next(None, RECORDS_MAX + 1, budget).await?;
+        Ok(walked.rows.len() <= RECORDS_MAX && walked.position.is_none())
+    }
+
+    async fn build_whole(&self, index: &str) -> Result<()> {
+        let mut position = None;
+        loop {
+            let built = build::page(self, index, position, usize::MAX).await?;
+            match built.position {
+                Some(next) => position = Some(next),
+                None if built.clashes.is_empty() => {
+                    return build::finish(&self.shared, index).await;
+                }
+                // Left unreadable: somebody has to decide which record keeps the value.
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+fn building(space: &str, index: &Index) -> CatalogedIndex {
+    let (space, definition) = (space.to_owned(), index.clone());
+    CatalogedIndex { space, definition, state: IndexState::Building }
+}

@@ -1,0 +1,193 @@
+use keyward_engine::{Error as StoreError, ErrorKind};
+use keyward_key::{BuildError, Key};
+use keyward_schema::Mismatch;
+
+/// The result of a record operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a record operation was refused or failed. Unless it is the store's own error, nothing was
+/// changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store below refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The schema declares no such space.
+    #[error("there is no space called {name:?}; there are {known}")]
+    UnknownSpace {
+        /// The name asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// The space has no such index.
+    #[error("the space {space} has no index called {index:?}; it has {known}")]
+    UnknownIndex {
+        /// The space.
+        space: String,
+        /// The name asked for.
+        index: String,
+        /// Those there are.
+        known: String,
+    },
+    /// The index is declared, but cannot be asked yet.
+    #[error("the index {index} cannot be used: {reason}")]
+    IndexNotReady {
+        /// The index.
+        index: String,
+        /// What it is doing instead.
+        reason: &'static str,
+    },
+    /// The key does not have the shape of the space's keys.
+    #[error("the key {key} does not belong to the space {space}, whose keys are {pattern}")]
+    ForeignKey {
+        /// The space.
+        space: String,
+        /// The key.
+        key: Key,
+        /// The space's pattern.
+        pattern: String,
+    },
+    /// Values that make no key of the space.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The caller may not do this.
+    #[error("refused in the space {space}: {rule}")]
+    Forbidden {
+        /// The space.
+        space: String,
+        /// The rule that refused it.
+        rule: String,
+    },
+    /// Another record has the same values in a unique index.
+    #[error("the unique index {index} already holds {values}{}", holder_text(holder))]
+    UniqueClash {
+        /// The index.
+        index: String,
+        /// The values that clash.
+        values: String,
+        /// The record that has them, told only to those who may see it.
+        holder: Option<Key>,
+    },
+    /// The value is not what the space's schema says.
+    #[error("the value does not fit the schema of the space {space}: {}", join(mismatches))]
+    SchemaMismatch {
+        /// The space.
+        space: String,
+        /// How it differs.
+        mismatches: Vec<Mismatch>,
+    },
+    /// The value is larger than the space allows.
+    #[error("the value is {bytes} bytes; the space {space} takes at most {bytes_max}")]
+    ValueTooLarge {
+        /// The space.
+        space: String,
+        /// The value's size.
+        bytes: usize,
+        /// The most the space takes.
+        bytes_max: usize,
+    },
+    /// A field cannot be indexed as it is.
+    #[error("the field {field} cannot be indexed by {index}: {reason}")]
+    Unindexable {
+        /// The index.
+        index: String,
+        /// The field.
+        field: String,
+        /// What is wrong with its value.
+        reason: String,
+    },
+    /// The question makes no sense as it is asked.
+    #[error("{0}")]
+    BadQuery(String),
+    /// Answering would mean reading everything.
+    #[error("the space {space} would have to be read from end to end to answer this")]
+    NeedsScan {
+        /// The space.
+        space: String,
+    },
+    /// The cursor was not given for this question, to this caller, lately.
+    #[error("this cursor cannot be used: {0}")]
+    BadCursor(&'static str),
+    /// Others changed the same records again and again.
+    #[error("others kept changing {key} at the same time; gave up after {attempts} attempts")]
+    Contended {
+        /// The record.
+        key: Key,
+        /// How often it was tried.
+        attempts: usize,
+    },
+    /// The change that was asked for cannot be made to this value.
+    #[error("{0}")]
+    BadChange(String),
+    /// What is kept about the records makes no sense.
+    #[error("what the store keeps about its records is damaged: {0}")]
+    Damaged(String),
+}
+
+fn holder_text(holder: &Option<Key>) -> String {
+    holder.as_ref().map(|key| format!(", of the record {key}")).unwrap_or_default()
+}
+
+fn join(mismatches: &[Mismatch]) -> String {
+    mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl Error {
+    /// The stable code shown by every door.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind().code(),
+            Self::UnknownSpace { .. } => "unknown-space",
+            Self::UnknownIndex { .. } => "unknown-index",
+            Self::IndexNotReady { .. } => "index-not-ready",
+            Self::ForeignKey { .. } | Self::Build(_) => "key-mismatch",
+            Self::Forbidden { .. } => "forbidden",
+            Self::UniqueClash { .. } => "unique-clash",
+            Self::SchemaMismatch { .. } => "schema-mismatch",
+            Self::ValueTooLarge { .. } => "value-too-large",
+            Self::Unindexable { .. } => "unindexable",
+            Self::BadQuery(_) => "bad-query",
+            Self::NeedsScan { .. } => "needs-scan",
+            Self::BadCursor(_) => "bad-cursor",
+            Self::Contended { .. } => "contended",
+            Self::BadChange(_) => "bad-change",
+            Self::Damaged(_) => ErrorKind::Corrupt.code(),
+        }
+    }
+
+    /// What to do next, in one sentence.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind().hint(),
+            Self::UnknownSpace { .. } => "Name a space of the schema, or declare this one.",
+            Self::UnknownIndex { .. } => "Name an index of the space, or declare this one.",
+            Self::IndexNotReady { .. } => {
+                "Build it with keyward migrate, or wait until it is built."
+            }
+            Self::ForeignKey { .. } | Self::Build(_) => {
+                "Give every variable of the space's pattern a value."
+            }
+            Self::Forbidden { .. } => "Ask as the owner, or for something that is shared.",
+            Self::UniqueClash { .. } => "Choose other values, or change the other record first.",
+            Self::SchemaMismatch { .. } => "Change the value; nothing was written.",
+            Self::ValueTooLarge { .. } => "Make the value smaller, or raise value_bytes_max.",
+            Self::Unindexable { .. } => "Change the field, or the type of the index.",
+            Self::BadQuery(_) | Self::BadChange(_) => "Change the request; nothing was done.",
+            Self::NeedsScan { .. } => "Name an index, or allow the scan.",
+            Self::BadCursor(_) => "Begin again with the first page.",
+            Self::Contended { .. } => "Try again; nothing was done.",
+            Self::Damaged(_) => "Run keyward doctor, and keep a copy of the store.",
+        }
+    }
+
+    /// Whether the same request may succeed later, without a risk of doing it twice.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Store(error) => error.kind().retryable(),
+            Self::Contended { .. } => true,
+            _ => false,
+        }
+    }
+}

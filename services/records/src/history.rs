@@ -1,0 +1,185 @@
+//! Earlier versions of records: rows beside them, numbered, written in the same commit.
+
+use jiff::Timestamp;
+use keyward_engine::{Expiry, Json, Order, Put, Scan, Write};
+use keyward_key::{Key, KeyRange, Prefix};
+
+use crate::access::Act;
+use crate::change::{Change, ChangeKind, Current, NewState, Precondition, Ttl, Written};
+use crate::field::{members, object, quoted};
+use crate::query::LIMIT_MAX;
+use crate::space::Space;
+use crate::{Error, Result, write};
+
+/// A version of a record, as it once was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    /// Its number: later ones are higher.
+    pub seq: u64,
+    /// What was done.
+    pub act: String,
+    /// When, by the clock of whoever did it.
+    pub at: Timestamp,
+    /// The user who did it.
+    pub user: Option<String>,
+    /// The agent that did it.
+    pub agent: Option<String>,
+    /// The value; `None` where the record was deleted.
+    pub value: Option<Json>,
+    /// What was said about the value.
+    pub metadata: Option<Json>,
+}
+
+impl Space {
+    /// Earlier versions of a record, the newest first: at most `limit`, those before number `before`
+    /// if one is given. Also of a record that was deleted.
+    pub async fn history(&self, key: &Key, before: Option<u64>, limit: usize) -> Result<Vec<Past>> {
+        let target = self.access.admit(key, Act::Read)?;
+        self.keeps_history()?;
+        if limit == 0 || limit > LIMIT_MAX {
+            return Err(Error::BadQuery(format!("the limit is from 1 to {LIMIT_MAX}")));
+        }
+        let prefix = prefix(&self.access.space.name, &target.key);
+        let mut range = KeyRange::under(&prefix);
+        if let Some(before) = before {
+            range = range.before(&row_key(&prefix, before)?);
+        }
+        let scan = Scan::new(range).order(Order::Descending).limit(limit);
+        let page = self.shared.store.scan(&scan).await?;
+        let rows = page.rows.iter().filter_map(|row| Some((&row.key, row.entry.as_ref()?)));
+        rows.map(|(key, entry)| read(key, &entry.value)).collect()
+    }
+
+    /// Gives a record the value and metadata it had in an earlier version, as a new version.
+    pub async fn restore(&self, key: &Key, seq: u64, expect: Precondition) -> Result<Written> {
+        let target = self.access.admit(key, Act::Write)?;
+        self.keeps_history()?;
+        let row = row_key(&prefix(&self.access.space.name, &target.key), seq)?;
+        let stored = self.shared.store.get(&row).await?;
+        let past = stored.map(|entry| read(&row, &entry.value)).transpose()?;
+        let Some(past) = past else {
+            return Err(Error::BadChange(format!("version {seq} of {key} is not kept")));
+        };
+        let Some(value) = past.value else {
+            return Err(Error::BadChange(format!("{key} was deleted in version {seq}")));
+        };
+        let kind = ChangeKind::Put { value, metadata: past.metadata };
+        write::one(self, Change { target, expect, ttl: Ttl::Declared, kind }).await
+    }
+
+    fn keeps_history(&self) -> Result<()> {
+        if self.access.space.history.is_some() {
+            return Ok(());
+        }
+        Err(Error::BadQuery(format!("the space {} keeps no history", self.access.space.name)))
+    }
+}
+
+/// A row to be written.
+pub(crate) struct Row {
+    pub key: Key,
+    pub seq: u64,
+    value: Json,
+    /// The row that is one too many then.
+    dropped: Option<Key>,
+}
+
+impl Row {
+    pub fn writes(&self, expiry: Option<Expiry>) -> impl Iterator<Item = Write> {
+        let put = Put { value: self.value.clone(), metadata: None, expiry };
+        let dropped = self.dropped.clone().map(Write::Delete);
+        [Write::Put(self.key.clone(), put)].into_iter().chain(dropped)
+    }
+}
+
+/// Where the versions of a record are.
+pub(crate) fn prefix(space: &str, key: &Key) -> Prefix {
+    Prefix::from(&Prefix::from_segments(["system", "history", space]).join(key))
+}
+
+fn row_key(prefix: &Prefix, seq: u64) -> Result<Key> {
+    let key = prefix.child(&format!("{seq:020}")).to_key();
+    key.ok_or_else(|| Error::Damaged("a version without a record".into()))
+}
+
+/// The row for a change, in spaces that keep history.
+pub(crate) async fn next(
+    space: &Space,
+    change: &Change<'_>,
+    current: Option<&Current>,
+    new: Option<&NewState>,
+) -> Result<Option<Row>> {
+    let Some(versions_max) = space.access.space.history else {
+        return Ok(None);
+    };
+    if matches!(change.kind, ChangeKind::Touch) {
+        return Ok(None);
+    }
+    let key = &change.target.key;
+    let prefix = prefix(&space.access.space.name, key);
+    let last = match current.and_then(|current| current.kept.seq) {
+        Some(seq) => seq,
+        // Also after a record was deleted, its numbers go on.
+        None => newest(space, &prefix).await?,
+    };
+    let seq = last + 1;
+    let act = match (&change.kind, new) {
+        (_, None) => "delete",
+        (ChangeKind::Merge(_), _) => "merge",
+        (ChangeKind::Update(_), _) => "update",
+        _ => "put",
+    };
+    let caller = &space.access.caller;
+    let at = quoted(&space.shared.clock.now().to_string());
+    let (act, user, agent) =
+        (quoted(act), caller.user_id().map(quoted), caller.agent_id().map(quoted));
+    let members = [
+        ("act", Some(act.as_str())),
+        ("at", Some(at.as_str())),
+        ("user", user.as_deref()),
+        ("agent", agent.as_deref()),
+        ("value", new.map(|new| new.value.as_str())),
+        ("metadata", new.and_then(|new| new.metadata.as_ref()).map(Json::as_str)),
+    ];
+    let value = object(members.into_iter().filter_map(|(name, text)| Some((name, text?))));
+    let kept = u64::try_from(versions_max.get()).unwrap_or(u64::MAX);
+    let dropped = seq.checked_sub(kept).filter(|seq| *seq > 0);
+    let dropped = dropped.map(|seq| row_key(&prefix, seq)).transpose()?;
+    Ok(Some(Row { key: row_key(&prefix, seq)?, seq, value: Json::from_stored(value), dropped }))
+}
+
+async fn newest(space: &Space, prefix: &Prefix) -> Result<u64> {
+    let scan = Scan::new(KeyRange::under(prefix)).order(Order::Descending).limit(1).keys_only();
+    let page = space.shared.store.scan(&scan).await?;
+    match page.rows.first() {
+        Some(row) => seq_of(&row.key),
+        None => Ok(0),
+    }
+}
+
+fn seq_of(row: &Key) -> Result<u64> {
+    let last = row.segments().last().unwrap_or_default();
+    last.parse().map_err(|_| Error::Damaged(format!("{row} is no version of a record")))
+}
+
+/// Reads a row.
+pub(crate) fn read(key: &Key, value: &Json) -> Result<Past> {
+    let damaged = || Error::Damaged(format!("{key} is no version of a record"));
+    let members = members(value.as_str()).ok_or_else(damaged)?;
+    // A value of null is a value: only its absence means that the record was deleted.
+    let member = |name: &str| members.iter().find(|(n, _)| n == name).map(|(_, text)| *text);
+    let text = |name: &str| -> Result<Option<String>> {
+        let text = member(name).map(serde_json::from_str).transpose();
+        text.map_err(|_| damaged())
+    };
+    let json = |name: &str| member(name).map(|text| Json::from_stored(text.to_owned()));
+    Ok(Past {
+        seq: seq_of(key)?,
+        act: text("act")?.ok_or_else(damaged)?,
+        at: text("at")?.and_then(|at| at.parse().ok()).ok_or_else(damaged)?,
+        user: text("user")?,
+        agent: text("agent")?,
+        value: json("value"),
+        metadata: json("metadata"),
+    })
+}

@@ -1,0 +1,54 @@
+//! Records: what applications keep, with owners, secondary indexes, queries, and history.
+//!
+//! A [`Records`] is the declared spaces of one store. A [`Space`] is one of them as one [`Caller`]
+//! reaches it; what the owner rule refuses, no operation of it does. A record and its index entries
+//! change together:
+//!
+//! | tier of the engine | how | what queries are worth |
+//! |---|---|---|
+//! | atomic | in one commit | exact |
+//! | recoverable | by a protocol that leaves an intent in the record | exact; leftovers are dropped by readers and removed later |
+//! | advisory | one after the other | best effort |
+
+mod access;
+mod bookkeeping;
+mod build;
+mod caller;
+mod catalog;
+mod change;
+mod cursor;
+mod ensure;
+mod error;
+mod field;
+pub mod geo;
+mod history;
+mod index;
+mod inspect;
+mod list;
+mod merge;
+mod near;
+mod ordered;
+mod query;
+mod records;
+mod relocate;
+mod space;
+mod walk;
+mod write;
+
+pub use build::Built;
+pub use caller::Caller;
+pub use catalog::{CATALOG_AGE_MAX, CatalogContent, CatalogedIndex, IndexState};
+pub use change::{Draft, Precondition, Record, Ttl, Written};
+pub use error::{Error, Result};
+pub use history::Past;
+pub use inspect::{Finding, Flaw, Inspected, Inspector};
+pub use list::{Listed, ListedItem, Listing};
+pub use merge::{Arrays, Merge};
+pub use near::{Near, Neighbour, Neighbours, Within};
+pub use query::{
+    Answer, BUDGET_DEFAULT, BUDGET_MAX, Bound, By, Explanation, Filter, LIMIT_DEFAULT, LIMIT_MAX,
+    Query, Read, Span,
+};
+pub use records::Records;
+pub use relocate::{Relocated, Walked};
+pub use space::{Operation, Space};

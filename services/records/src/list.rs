@@ -1,0 +1,235 @@
+//! The keys of a space, level by level, and what is done to all of them.
+
+use keyward_engine::{Order, Tier, Want};
+use keyward_key::{Bindings, Key, KeyRange, Prefix};
+
+use crate::access::Part;
+use crate::change::Precondition;
+use crate::cursor::Question;
+use crate::query::{BUDGET_MAX, LIMIT_DEFAULT, LIMIT_MAX};
+use crate::space::{Operation, Space};
+use crate::walk::Walk;
+use crate::{Error, Result, Written};
+
+/// Which keys of a space to list.
+///
+/// ```
+/// use keyward_key::Bindings;
+/// use keyward_records::Listing;
+///
+/// let listing = Listing::new(Bindings::new().with("user", "ada")).depth(1).limit(20);
+/// assert_eq!(listing.depth, Some(1));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// The values of the pattern's leading variables. The owner need not be said.
+    pub values: Bindings,
+    /// How many levels below these values are shown; what lies deeper shows as the prefix it shares.
+    pub depth: Option<usize>,
+    /// In which direction.
+    pub order: Order,
+    /// At most this many items.
+    pub limit: usize,
+    /// Where an earlier page of the same listing ended.
+    pub cursor: Option<String>,
+}
+
+impl Listing {
+    /// Every key below these leading values.
+    pub fn new(values: Bindings) -> Self {
+        Self { values, depth: None, order: Order::Ascending, limit: LIMIT_DEFAULT, cursor: None }
+    }
+
+    /// The same, showing only so many levels.
+    #[must_use]
+    pub fn depth(mut self, depth: usize) -> Self {
+        self.depth = Some(depth);
+        self
+    }
+
+    /// The same from the end.
+    #[must_use]
+    pub fn descending(mut self) -> Self {
+        self.order = Order::Descending;
+        self
+    }
+
+    /// The same with at most `limit` items.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The same, going on where a page ended.
+    #[must_use]
+    pub fn after(mut self, cursor: Option<String>) -> Self {
+        self.cursor = cursor;
+        self
+    }
+}
+
+/// One page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listed {
+    /// The keys, in the order asked for, within the depth asked for.
+    pub items: Vec<ListedItem>,
+    /// Where to go on; `None` at the end. A page may be short, even empty, and still have a next one.
+    pub next: Option<String>,
+}
+
+/// One item of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListedItem {
+    /// A record's key.
+    Key(Key),
+    /// A prefix with records below it that lie deeper.
+    Prefix(Prefix),
+}
+
+/// How many rows are read to find the next item of a listing by levels.
+const PEEK_ROWS: usize = 16;
+/// How many records are removed together.
+const REMOVED_TOGETHER_MAX: usize = 100;
+
+impl Space {
+    /// One page of the space's keys.
+    pub async fn list(&self, listing: &Listing) -> Result<Listed> {
+        if listing.limit == 0 || listing.limit > LIMIT_MAX || listing.depth == Some(0) {
+            return Err(Error::BadQuery(format!(
+                "a listing has a limit from 1 to {LIMIT_MAX} and shows at least one level"
+            )));
+        }
+        let Part { mut range, prefix } = self.access.listed(listing.values.clone())?;
+        if let Some(cursor) = &listing.cursor {
+            let question = self.list_question(listing, &prefix).await?;
+            let position = question.position(cursor, self.shared.clock.now())?;
+            range = past(&range, &position, listing.order)?;
+        }
+        let level = listing.depth.map(|depth| prefix.depth() + depth);
+        let (items, more) = self.list_items(listing, range, level).await?;
+        let next = match items.last() {
+            Some(last) if more => {
+                let question = self.list_question(listing, &prefix).await?;
+                Some(question.cursor(&position_of(last), self.shared.clock.now()))
+            }
+            _ => None,
+        };
+        Ok(Listed { items, next })
+    }
+
+    async fn list_items(
+        &self,
+        listing: &Listing,
+        mut range: KeyRange,
+        level: Option<usize>,
+    ) -> Result<(Vec<ListedItem>, bool)> {
+        let mut items = Vec::new();
+        loop {
+            let missing = listing.limit - items.len();
+            let rows = if level.is_some() { PEEK_ROWS.min(missing) } else { missing };
+            let walk = self.walk(range.clone(), listing.order, Want::Keys);
+            let walked = walk.next(None, rows, BUDGET_MAX).await?;
+            let mut jump = None;
+            for row in walked.rows {
+                match level.and_then(|level| row.key.ancestor(level)) {
+                    None => items.push(ListedItem::Key(row.key)),
+                    Some(shared) => {
+                        items.push(ListedItem::Prefix(shared.clone()));
+                        jump = Some(shared);
+                        break;
+                    }
+                }
+            }
+            if let Some(shared) = jump {
+                range = past_prefix(&range, &shared, listing.order);
+                if range.is_empty() {
+                    return Ok((items, false));
+                }
+            } else {
+                let Some(position) = walked.position else { return Ok((items, false)) };
+                let at = Key::from_stored(position);
+                range = past_key(&range, &at, listing.order);
+            }
+            if items.len() == listing.limit {
+                return Ok((items, true));
+            }
+        }
+    }
+
+    async fn list_question(&self, listing: &Listing, prefix: &Prefix) -> Result<Question> {
+        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
+        question.part(b"list");
+        question.part(self.access.space.name.as_bytes());
+        question.part(prefix.to_string().as_bytes());
+        question.part(format!("{:?} {:?}", listing.depth, listing.order).as_bytes());
+        Ok(question)
+    }
+
+    pub(crate) fn walk(&self, range: KeyRange, order: Order, want: Want) -> Walk<'_> {
+        let pattern = &self.access.space.key;
+        Walk { store: &self.shared.store, pattern, range, order, want }
+    }
+
+    /// Removes every record below these leading values, with their index entries, and gives their
+    /// number. Records that are created meanwhile may stay.
+    pub async fn delete_prefix(&self, values: Bindings) -> Result<usize> {
+        let range = self.access.listed(values)?.range;
+        let mut removed = 0;
+        let mut position = None;
+        loop {
+            let walk = self.walk(range.clone(), Order::Ascending, Want::Keys);
+            let walked = walk.next(position, REMOVED_TOGETHER_MAX, BUDGET_MAX).await?;
+            let delete = |row: keyward_engine::Row| Operation::Delete(row.key, Precondition::Any);
+            let operations: Vec<Operation> = walked.rows.into_iter().map(delete).collect();
+            let written = if self.guarantee() == Tier::Atomic {
+                self.together(operations).await?
+            } else {
+                self.each(operations).await.into_iter().collect::<Result<_>>()?
+            };
+            removed += written.iter().filter(|w| **w == Written::Removed).count();
+            position = walked.position;
+            if position.is_none() {
+                return Ok(removed);
+            }
+        }
+    }
+}
+
+const AFTER_KEY: u8 = 0;
+const AFTER_PREFIX: u8 = 1;
+
+fn position_of(item: &ListedItem) -> Vec<u8> {
+    let (tag, key) = match item {
+        ListedItem::Key(key) => (AFTER_KEY, Some(key.clone())),
+        ListedItem::Prefix(prefix) => (AFTER_PREFIX, prefix.to_key()),
+    };
+    let mut position = vec![tag];
+    position.extend(key.iter().flat_map(|key| key.as_bytes().iter().copied()));
+    position
+}
+
+fn past(range: &KeyRange, position: &[u8], order: Order) -> Result<KeyRange> {
+    match position {
+        [AFTER_KEY, key @ ..] => Ok(past_key(range, &Key::from_stored(key.to_vec()), order)),
+        [AFTER_PREFIX, key @ ..] => {
+            let prefix = Prefix::from(&Key::from_stored(key.to_vec()));
+            Ok(past_prefix(range, &prefix, order))
+        }
+        _ => Err(Error::BadCursor("it stands nowhere")),
+    }
+}
+
+fn past_key(range: &KeyRange, key: &Key, order: Order) -> KeyRange {
+    match order {
+        Order::Ascending => range.after(key),
+        Order::Descending => range.before(key),
+    }
+}
+
+fn past_prefix(range: &KeyRange, prefix: &Prefix, order: Order) -> KeyRange {
+    match order {
+        Order::Ascending => range.after_prefix(prefix),
+        Order::Descending => range.before_prefix(prefix),
+    }
+}

@@ -1,0 +1,396 @@
+//! Places near a point, and places in a box.
+
+use keyward_engine::{Entry, Json, Scan, Tier};
+use keyward_key::{Key, KeyRange, Prefix};
+use keyward_schema::{FieldPath, IndexKind};
+
+use crate::change::Record;
+use crate::cursor::Question;
+use crate::field::find;
+use crate::geo::{BoundingBox, CellRange, Circle, Point, Precision, RANGES_MAX, Rings, distance_m};
+use crate::index::Layout;
+use crate::query::{Answer, BUDGET_MAX, Filter, Found, LIMIT_DEFAULT, LIMIT_MAX, Read, project};
+use crate::space::Space;
+use crate::{Error, Result};
+
+/// How many entries of one range are read at once.
+const ROWS: usize = 1_000;
+
+/// A question for the places nearest to a point.
+///
+/// ```
+/// use keyward_records::Near;
+/// use keyward_records::geo::{Circle, Point};
+///
+/// let within_a_kilometre = Circle::new(Point::new(52.52, 13.405)?, 1_000.0)?;
+/// let near = Near::new("by_place", within_a_kilometre).limit(20);
+/// assert_eq!(near.limit, 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Near {
+    /// The index of places.
+    pub index: String,
+    /// The circle in which to look.
+    pub circle: Circle,
+    /// Whose records, for those who may choose.
+    pub owner: Option<String>,
+    /// At most this many.
+    pub limit: usize,
+    /// What must hold besides.
+    pub filter: Filter,
+    /// The fields to give back; all of them, if none are named.
+    pub fields: Vec<FieldPath>,
+}
+
+impl Near {
+    /// The places of an index that lie in a circle, the nearest to its centre first.
+    pub fn new(index: impl Into<String>, circle: Circle) -> Self {
+        Self {
+            index: index.into(),
+            circle,
+            owner: None,
+            limit: LIMIT_DEFAULT,
+            filter: Filter::default(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// The same with at most `limit` places.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The same with conditions.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// The same for one owner's records.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+}
+
+/// A record and how far away its place is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Neighbour {
+    /// The record.
+    pub record: Record,
+    /// The great-circle distance in metres.
+    pub distance_m: f64,
+}
+
+/// What is near.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Neighbours {
+    /// The nearest first.
+    pub found: Vec<Neighbour>,
+    /// Whether there was more to read than one question may: then nearer places may be missing. Ask
+    /// for a smaller circle.
+    pub cut_short: bool,
+    /// What the answer is worth.
+    pub guarantee: Tier,
+    /// What it cost.
+    pub read: Read,
+}
+
+/// Places in a box, page by page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Within {
+    /// The index of places.
+    pub index: String,
+    /// The box.
+    pub area: BoundingBox,
+    /// Whose records, for those who may choose.
+    pub owner: Option<String>,
+    /// At most this many.
+    pub limit: usize,
+    /// Where an earlier page of the same question ended.
+    pub cursor: Option<String>,
+    /// What must hold besides.
+    pub filter: Filter,
+    /// The fields to give back; all of them, if none are named.
+    pub fields: Vec<FieldPath>,
+}
+
+impl Within {
+    /// The places of an index that lie in a box.
+    pub fn new(index: impl Into<String>, area: BoundingBox) -> Self {
+        Self {
+            index: index.into(),
+            area,
+            owner: None,
+            limit: LIMIT_DEFAULT,
+            cursor: None,
+            filter: Filter::default(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// The same with at most `limit` places.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The same, going on where a page ended.
+    #[must_use]
+    pub fn after(mut self, cursor: Option<String>) -> Self {
+        self.cursor = cursor;
+        self
+    }
+}
+
+/// An index of places, as one caller asks it.
+struct Places<'s> {
+    space: &'s Space,
+    layout: Layout,
+    prefix: Prefix,
+    precision: Precision,
+    lat: FieldPath,
+    lon: FieldPath,
+}
+
+/// An entry that lies where it should.
+struct Candidate {
+    distance_m: f64,
+    entry: Key,
+    primary: Key,
+}
+
+impl Space {
+    /// The places nearest to a point, within a radius.
+    pub async fn near(&self, near: &Near) -> Result<Neighbours> {
+        check_limit(near.limit)?;
+        let places = self.places(&near.index, near.owner.as_deref())?;
+        let mut answer = Neighbours {
+            found: Vec::new(),
+            cut_short: false,
+            guarantee: self.guarantee(),
+            read: Read::default(),
+        };
+        let Some(catalog) = self.readable(&places.layout).await? else { return Ok(answer) };
+        let mut rings = Rings::new(near.circle, places.precision);
+        // Seen, but farther away than the rings so far: sorted when their turn comes.
+        let mut waiting: Vec<Candidate> = Vec::new();
+        while let Some(ring) = rings.next() {
+            for cells in &ring.ranges {
+                let seen = places.candidates(cells, near.circle, &mut answer.read).await?;
+                waiting.extend(seen);
+                if answer.read.entries >= BUDGET_MAX {
+                    // The rest of the ring is not known, so what is found may not be the nearest.
+                    answer.cut_short = true;
+                    break;
+                }
+            }
+            let is_near = |candidate: &Candidate| candidate.distance_m <= ring.radius_m;
+            let (mut sure, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_near);
+            waiting = rest;
+            sure.sort_by(|a, b| {
+                a.distance_m.total_cmp(&b.distance_m).then_with(|| a.primary.cmp(&b.primary))
+            });
+            let mut sure = sure.into_iter().peekable();
+            while answer.found.len() < near.limit && sure.peek().is_some() {
+                let missing = near.limit - answer.found.len();
+                let mut some = Found::with_capacity(missing);
+                for candidate in sure.by_ref().take(missing) {
+                    some.push(candidate.entry, candidate.primary);
+                }
+                for (entry, primary, stored) in self.fetch(some, &catalog, &places.layout).await? {
+                    answer.read.records += 1;
+                    let place = stored.as_ref().and_then(|stored| places.point(stored));
+                    let record = self.matching(&places.layout, &entry, primary, stored, None)?;
+                    match (record.filter(|record| near.filter.holds(&record.value)), place) {
+                        (Some(record), Some(place)) if near.circle.contains(place) => {
+                            let distance_m = distance_m(near.circle.centre(), place);
+                            answer.found.push(Neighbour { record, distance_m });
+                        }
+                        _ => answer.read.dropped += 1,
+                    }
+                }
+            }
+            if answer.found.len() >= near.limit || answer.cut_short {
+                break;
+            }
+            rings.adapt(answer.found.len(), near.limit);
+        }
+        // A record may have moved between the index and the look at it.
+        answer.found.sort_by(|a, b| a.distance_m.total_cmp(&b.distance_m));
+        if !near.fields.is_empty() {
+            for neighbour in &mut answer.found {
+                neighbour.record.value = project::fields(&neighbour.record.value, &near.fields);
+            }
+        }
+        Ok(answer)
+    }
+
+    /// One page of the places in a box, in the order of their geohashes.
+    pub async fn within(&self, within: &Within) -> Result<Answer> {
+        check_limit(within.limit)?;
+        let places = self.places(&within.index, within.owner.as_deref())?;
+        let mut answer = Answer {
+            records: Vec::new(),
+            next: None,
+            guarantee: self.guarantee(),
+            read: Read::default(),
+        };
+        let Some(catalog) = self.readable(&places.layout).await? else { return Ok(answer) };
+        let mut position = match &within.cursor {
+            Some(cursor) => {
+                let question = self.within_question(within).await?;
+                Some(Key::from_stored(question.position(cursor, self.shared.clock.now())?))
+            }
+            None => None,
+        };
+        for cells in within.area.cover(places.precision, RANGES_MAX) {
+            let mut range = places.range(&cells);
+            if let Some(position) = &position {
+                range = range.after(position);
+            }
+            let mut more = !range.is_empty();
+            while more {
+                let missing = within.limit - answer.records.len();
+                let page = self.shared.store.scan(&Scan::new(range.clone()).limit(missing)).await?;
+                answer.read.entries += page.rows.len();
+                more = page.next.is_some();
+                let mut found = Found::with_capacity(page.rows.len());
+                for row in page.rows {
+                    position = Some(row.key.clone());
+                    range = range.after(&row.key);
+                    let place = row.entry.as_ref().and_then(|entry| stored_point(&entry.value));
+                    let primary = places.layout.primary(&row.key, None, self.access.is_owned());
+                    if let (Some(place), Some(primary)) = (place, primary)
+                        && within.area.contains(place)
+                    {
+                        found.push(row.key, primary);
+                    }
+                }
+                for (entry, primary, stored) in self.fetch(found, &catalog, &places.layout).await? {
+                    answer.read.records += 1;
+                    let place = stored.as_ref().and_then(|stored| places.point(stored));
+                    let inside = place.is_some_and(|place| within.area.contains(place));
+                    let record = self.matching(&places.layout, &entry, primary, stored, None)?;
+                    match record.filter(|record| inside && within.filter.holds(&record.value)) {
+                        Some(record) => answer.records.push(record),
+                        None => answer.read.dropped += 1,
+                    }
+                }
+                let full = answer.records.len() >= within.limit;
+                if let (true, Some(position)) =
+                    (full || answer.read.entries >= BUDGET_MAX, &position)
+                {
+                    let question = self.within_question(within).await?;
+                    let now = self.shared.clock.now();
+                    answer.next = Some(question.cursor(position.as_bytes(), now));
+                    return Ok(projected(answer, &within.fields));
+                }
+            }
+        }
+        Ok(projected(answer, &within.fields))
+    }
+
+    fn places(&self, index: &str, owner: Option<&str>) -> Result<Places<'_>> {
+        let declared = self.declared(index)?;
+        let owner = self.access.index_owner(declared.scope, owner)?;
+        let IndexKind::Geohash { lat, lon, precision } = &declared.kind else {
+            return Err(Error::BadQuery(format!("{index} is not an index of places")));
+        };
+        if self.access.hides(declared.scope) {
+            return Err(Error::BadQuery(format!("the index {index} holds every user's places")));
+        }
+        let layout = Layout::new(declared.clone());
+        Ok(Places {
+            space: self,
+            prefix: layout.prefix_of(owner.as_deref()),
+            precision: Precision::new(*precision)
+                .map_err(|error| Error::Damaged(error.to_string()))?,
+            lat: lat.clone(),
+            lon: lon.clone(),
+            layout,
+        })
+    }
+
+    async fn within_question(&self, within: &Within) -> Result<Question> {
+        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
+        question.part(b"within");
+        question.part(self.access.space.name.as_bytes());
+        question.part(within.index.as_bytes());
+        question.optional(within.owner.as_deref());
+        question.part(format!("{:?}", within.area).as_bytes());
+        question.part(within.filter.fingerprint().as_bytes());
+        Ok(question)
+    }
+}
+
+impl Places<'_> {
+    fn range(&self, cells: &CellRange) -> KeyRange {
+        KeyRange::between(&self.prefix, Some(&cells.from), Some(&cells.to))
+    }
+
+    /// The entries of a range of cells that lie in the circle.
+    async fn candidates(
+        &self,
+        cells: &CellRange,
+        circle: Circle,
+        read: &mut Read,
+    ) -> Result<Vec<Candidate>> {
+        let mut candidates = Vec::new();
+        let mut scan = Scan::new(self.range(cells)).limit(ROWS);
+        loop {
+            let page = self.space.shared.store.scan(&scan).await?;
+            read.entries += page.rows.len();
+            for row in page.rows {
+                let place = row.entry.as_ref().and_then(|entry| stored_point(&entry.value));
+                let owned = self.space.access.is_owned();
+                let primary = self.layout.primary(&row.key, None, owned);
+                let (Some(place), Some(primary)) = (place, primary) else { continue };
+                if circle.contains(place) {
+                    let distance_m = distance_m(circle.centre(), place);
+                    candidates.push(Candidate { distance_m, entry: row.key, primary });
+                }
+            }
+            match page.next {
+                Some(next) if read.entries < BUDGET_MAX => scan.after = Some(next),
+                _ => return Ok(candidates),
+            }
+        }
+    }
+
+    /// Where a record's place is now.
+    fn point(&self, stored: &Entry) -> Option<Point> {
+        let degrees = |field: &FieldPath| -> Option<f64> {
+            std::str::from_utf8(find(stored.value.as_bytes(), field)?).ok()?.parse().ok()
+        };
+        Point::new(degrees(&self.lat)?, degrees(&self.lon)?).ok()
+    }
+}
+
+/// The place that an entry holds: `[lat,lon]`.
+fn stored_point(value: &Json) -> Option<Point> {
+    let (lat, lon) = value.as_str().strip_prefix('[')?.strip_suffix(']')?.split_once(',')?;
+    Point::new(lat.parse().ok()?, lon.parse().ok()?).ok()
+}
+
+fn projected(mut answer: Answer, fields: &[FieldPath]) -> Answer {
+    if !fields.is_empty() {
+        for record in &mut answer.records {
+            record.value = project::fields(&record.value, fields);
+        }
+    }
+    answer
+}
+
+fn check_limit(limit: usize) -> Result<()> {
+    if limit == 0 || limit > LIMIT_MAX {
+        return Err(Error::BadQuery(format!("the limit is from 1 to {LIMIT_MAX}")));
+    }
+    Ok(())
+}

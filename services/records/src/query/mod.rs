@@ -1,0 +1,261 @@
+//! Questions to a space, answered in pages.
+
+mod filter;
+pub(crate) mod project;
+mod range;
+mod run;
+
+pub(crate) use run::Found;
+
+use keyward_engine::{Order, Tier};
+use keyward_key::Bindings;
+use keyward_schema::FieldPath;
+use serde_json::Value;
+
+pub use filter::Filter;
+
+use crate::change::Record;
+
+/// How many rows a page has when nothing else is said.
+pub const LIMIT_DEFAULT: usize = 100;
+/// How many rows a page can have.
+pub const LIMIT_MAX: usize = 1_000;
+/// How many entries are read for one page when nothing else is said.
+pub const BUDGET_DEFAULT: usize = 1_000;
+/// How many entries can be read for one page.
+pub const BUDGET_MAX: usize = 100_000;
+
+/// A question to an index, or to the keys themselves.
+///
+/// ```
+/// use keyward_records::{Filter, Query};
+///
+/// // Open tasks that are due this year, the latest first.
+/// let query = Query::index("by_state_and_due")
+///     .equal("open")
+///     .between("2026-01-01T00:00:00Z", "2026-12-31T23:59:59Z")
+///     .descending()
+///     .filter(Filter::parse(r#"{"assignee":"ada"}"#)?)
+///     .limit(20);
+/// assert_eq!(query.limit, 20);
+/// # Ok::<(), keyward_records::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Query {
+    /// Where to look.
+    pub by: By,
+    /// Whose records, for those who may choose. Callers who are users need not say.
+    pub owner: Option<String>,
+    /// In which direction.
+    pub order: Order,
+    /// At most this many rows.
+    pub limit: usize,
+    /// Where an earlier page of the same question ended.
+    pub cursor: Option<String>,
+    /// The fields to give back; all of them, if none are named.
+    pub fields: Vec<FieldPath>,
+    /// What must hold besides.
+    pub filter: Filter,
+    /// How many entries may be read for one page. A page that ends early for it has a cursor.
+    pub budget: usize,
+    /// Whether everything may be read where no index helps.
+    pub allow_scan: bool,
+}
+
+/// Where a query looks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum By {
+    /// In an index.
+    Index {
+        /// Its name.
+        name: String,
+        /// The values of its leading fields.
+        equal: Vec<Value>,
+        /// Where the value of the field after them lies.
+        span: Option<Span>,
+    },
+    /// Among the keys, with these values of the pattern's leading variables.
+    Key(Bindings),
+}
+
+/// A part of the values of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Span {
+    /// Between two values; open where there is none.
+    Between {
+        /// The lower end.
+        from: Option<Bound>,
+        /// The upper end.
+        to: Option<Bound>,
+    },
+    /// Texts that start with this.
+    Prefix(String),
+}
+
+/// One end of a span.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bound {
+    /// The value.
+    pub value: Value,
+    /// Whether it belongs to the span itself.
+    pub inclusive: bool,
+}
+
+impl Query {
+    /// Everything in an index.
+    pub fn index(name: impl Into<String>) -> Self {
+        Self::new(By::Index { name: name.into(), equal: Vec::new(), span: None })
+    }
+
+    /// Everything below these leading values of the key's variables, in the order of the keys.
+    pub fn key(values: Bindings) -> Self {
+        Self::new(By::Key(values))
+    }
+
+    fn new(by: By) -> Self {
+        Self {
+            by,
+            owner: None,
+            order: Order::Ascending,
+            limit: LIMIT_DEFAULT,
+            cursor: None,
+            fields: Vec::new(),
+            filter: Filter::default(),
+            budget: BUDGET_DEFAULT,
+            allow_scan: false,
+        }
+    }
+
+    /// The same, where the index's next field has this value. Of no effect on keys.
+    #[must_use]
+    pub fn equal(mut self, value: impl Into<Value>) -> Self {
+        if let By::Index { equal, .. } = &mut self.by {
+            equal.push(value.into());
+        }
+        self
+    }
+
+    /// The same, where the field after those with known values lies between two values, both
+    /// included. Of no effect on keys.
+    #[must_use]
+    pub fn between(self, from: impl Into<Value>, to: impl Into<Value>) -> Self {
+        let end = |value| Some(Bound { value, inclusive: true });
+        self.span(Span::Between { from: end(from.into()), to: end(to.into()) })
+    }
+
+    /// The same, where the field after those with known values starts with a text. Of no effect on
+    /// keys.
+    #[must_use]
+    pub fn prefix(self, text: impl Into<String>) -> Self {
+        self.span(Span::Prefix(text.into()))
+    }
+
+    /// The same with a span for the field after those with known values. Of no effect on keys.
+    #[must_use]
+    pub fn span(mut self, of_values: Span) -> Self {
+        if let By::Index { span, .. } = &mut self.by {
+            *span = Some(of_values);
+        }
+        self
+    }
+
+    /// The same for one owner's records.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// The same from the end.
+    #[must_use]
+    pub fn descending(mut self) -> Self {
+        self.order = Order::Descending;
+        self
+    }
+
+    /// The same with at most `limit` rows.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The same, going on where a page ended.
+    #[must_use]
+    pub fn after(mut self, cursor: Option<String>) -> Self {
+        self.cursor = cursor;
+        self
+    }
+
+    /// The same, giving back one more field instead of everything.
+    #[must_use]
+    pub fn field(mut self, field: FieldPath) -> Self {
+        self.fields.push(field);
+        self
+    }
+
+    /// The same with conditions.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// The same, reading at most so many entries for one page.
+    #[must_use]
+    pub fn budget(mut self, budget: usize) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// The same, also where everything has to be read.
+    #[must_use]
+    pub fn allow_scan(mut self) -> Self {
+        self.allow_scan = true;
+        self
+    }
+}
+
+/// One page of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The records, in the order asked for.
+    pub records: Vec<Record>,
+    /// Where to go on; `None` at the end. A page may be short, even empty, and still have a next one.
+    pub next: Option<String>,
+    /// What the answer is worth: on the atomic and the recoverable tier no record that matches is
+    /// missing and none is wrong; on the advisory tier both may be, for a while.
+    pub guarantee: Tier,
+    /// What it cost.
+    pub read: Read,
+}
+
+/// What answering cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Read {
+    /// Index entries, or keys, that were read.
+    pub entries: usize,
+    /// Records that were fetched.
+    pub records: usize,
+    /// Records that were fetched and did not match.
+    pub dropped: usize,
+}
+
+/// How a question is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// The index, or none where the keys themselves are read.
+    pub index: Option<String>,
+    /// Which entries or keys are read, as a person would write it.
+    pub range: String,
+    /// Whether the filter makes it read more than it gives back.
+    pub filtered: bool,
+    /// What the answer is worth.
+    pub guarantee: Tier,
+    /// What the page cost.
+    pub read: Read,
+    /// How many records the page has.
+    pub records: usize,
+    /// Whether there are more.
+    pub more: bool,
+}

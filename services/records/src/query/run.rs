@@ -1,0 +1,412 @@
+//! Answering.
+
+use std::sync::Arc;
+
+use keyward_engine::{Cursor, Entry, Order, Scan, Tier, Want};
+use keyward_key::{Bindings, Key, KeyRange};
+use keyward_schema::Share;
+
+use super::{Answer, BUDGET_MAX, By, Explanation, LIMIT_MAX, Query, Read, project, range};
+use crate::access::Sight;
+use crate::catalog::{IndexState, Snapshot};
+use crate::change::{Current, Record};
+use crate::cursor::Question;
+use crate::index::Layout;
+use crate::space::Space;
+use crate::walk::Walk;
+use crate::{Error, Result};
+
+impl Space {
+    /// One page of what a query asks for.
+    pub async fn query(&self, query: &Query) -> Result<Answer> {
+        self.answer(query).await.map(|(answer, _)| answer)
+    }
+
+    /// How a query is answered: the page is read, and only what it cost is told.
+    pub async fn explain(&self, query: &Query) -> Result<Explanation> {
+        let (answer, range) = self.answer(query).await?;
+        let index = match &query.by {
+            By::Index { name, .. } => Some(name.clone()),
+            By::Key(_) => None,
+        };
+        Ok(Explanation {
+            index,
+            range,
+            filtered: !query.filter.is_empty(),
+            guarantee: answer.guarantee,
+            read: answer.read,
+            records: answer.records.len(),
+            more: answer.next.is_some(),
+        })
+    }
+
+    async fn answer(&self, query: &Query) -> Result<(Answer, String)> {
+        check_bounds(query)?;
+        match &query.by {
+            By::Index { name, .. } => self.answer_by_index(query, name).await,
+            By::Key(values) => {
+                let values = match &query.owner {
+                    Some(owner) => match self.access.space.ownership.owner() {
+                        Some(variable) => values.clone().with(variable, owner.as_str()),
+                        None => return Err(Error::BadQuery("this space has no owners".into())),
+                    },
+                    None => values.clone(),
+                };
+                let part = self.access.listed(values.clone())?;
+                if !query.filter.is_empty() && !query.allow_scan {
+                    return Err(Error::NeedsScan { space: self.access.space.name.clone() });
+                }
+                // What tells this question from others, and what a person reads.
+                let text = format!("{}{}", part.prefix, bound_text(&values));
+                self.answer_by_key(query, &part.range, text).await
+            }
+        }
+    }
+
+    async fn answer_by_key(
+        &self,
+        query: &Query,
+        range: &KeyRange,
+        prefix: String,
+    ) -> Result<(Answer, String)> {
+        let mut position = self.position(query, &prefix).await?;
+        let walk = Walk {
+            store: &self.shared.store,
+            pattern: &self.access.space.key,
+            range: range.clone(),
+            order: query.order,
+            want: Want::Entries,
+        };
+        let mut page = Page::new(query);
+        loop {
+            let missing = query.limit - page.records.len();
+            let walked = walk.next(position, missing, page.budget_left()).await?;
+            page.read.entries += walked.read;
+            for row in walked.rows {
+                page.read.records += 1;
+                let record = match row.entry {
+                    Some(entry) => Current::new(row.key, entry)?.live(),
+                    None => None,
+                };
+                page.take(record.filter(|record| query.filter.holds(&record.value)));
+            }
+            position = walked.position;
+            if position.is_none() || page.is_full() {
+                break;
+            }
+        }
+        Ok((self.page(page, &prefix, position).await?, prefix))
+    }
+
+    async fn answer_by_index(&self, query: &Query, name: &str) -> Result<(Answer, String)> {
+        let By::Index { equal, span, .. } = &query.by else {
+            return Err(Error::BadQuery("no index was named".into()));
+        };
+        let declared = self.declared(name)?;
+        let owner = self.access.index_owner(declared.scope, query.owner.as_deref())?;
+        let layout = Layout::new(declared.clone());
+        let asked = range::of(&layout, owner.as_deref(), equal, span.as_ref())?;
+        // Where only some entries are the caller's, a span would tell of the others.
+        let hidden = self.access.hides(declared.scope);
+        if hidden && !asked.exact {
+            return Err(Error::BadQuery(format!(
+                "the index {name} holds every user's entries: ask it for whole values"
+            )));
+        }
+        let mut position = self.position(query, &asked.text).await?;
+        let mut page = Page::new(query);
+        let Some(catalog) = self.readable(&layout).await? else {
+            return Ok((self.page(page, &asked.text, None).await?, asked.text));
+        };
+        loop {
+            let rows = (query.limit - page.records.len()).min(page.budget_left());
+            let want = if layout.is_unique() { Want::Entries } else { Want::Keys };
+            let scan = Scan {
+                range: asked.range.clone(),
+                after: position.map(Cursor::new),
+                limit: rows,
+                order: query.order,
+                want,
+            };
+            let entries = self.shared.store.scan(&scan).await?;
+            page.read.entries += entries.rows.len();
+            let last = entries.rows.last().map(|row| row.key.to_bytes().to_vec());
+            position = match (entries.next, self.is_ordered()) {
+                (Some(_), true) => last,
+                (Some(next), false) => Some(next.as_bytes().to_vec()),
+                (None, _) => None,
+            };
+            let mut found = Found::with_capacity(entries.rows.len());
+            for row in entries.rows {
+                let value = row.entry.as_ref().map(|entry| &entry.value);
+                let primary = layout.primary(&row.key, value, self.access.is_owned());
+                if let Some(primary) = primary {
+                    found.push(row.key, primary);
+                }
+            }
+            for (entry, primary, stored) in self.fetch(found, &catalog, &layout).await? {
+                page.read.records += 1;
+                let once = Once { range: &asked.range, order: query.order };
+                let record = self.matching(&layout, &entry, primary, stored, Some(once))?;
+                page.take(record.filter(|record| query.filter.holds(&record.value)));
+            }
+            if position.is_none() || page.is_full() {
+                break;
+            }
+        }
+        if hidden {
+            let seen = page.records.len();
+            page.read = Read { entries: seen, records: seen, dropped: 0 };
+        }
+        Ok((self.page(page, &asked.text, position).await?, asked.text))
+    }
+
+    /// An index of the schema.
+    pub(crate) fn declared(&self, name: &str) -> Result<&keyward_schema::Index> {
+        let space = &self.access.space;
+        space.index(name).ok_or_else(|| {
+            let known: Vec<&str> = space.indexes.iter().map(|index| index.name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Error::UnknownIndex { space: space.name.clone(), index: name.to_owned(), known }
+        })
+    }
+
+    /// The catalog in which an index can be asked; `None` where there is nothing to ask about yet.
+    pub(crate) async fn readable(&self, layout: &Layout) -> Result<Option<Arc<Snapshot>>> {
+        let shared = &self.shared;
+        let mut catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
+        if state(&catalog, layout) != Ok(()) {
+            catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
+        }
+        match state(&catalog, layout) {
+            Ok(()) => Ok(Some(catalog)),
+            // The first write to the space makes it readable.
+            Err(Unreadable::Missing | Unreadable::Building) if self.has_nothing().await? => {
+                Ok(None)
+            }
+            Err(reason) => Err(self.not_ready(layout, reason)),
+        }
+    }
+
+    async fn has_nothing(&self) -> Result<bool> {
+        Walk::keys(&self.shared.store, &self.access.space.key)?.is_empty().await
+    }
+
+    fn not_ready(&self, layout: &Layout, reason: Unreadable) -> Error {
+        let reason = match reason {
+            Unreadable::Missing => "the store does not have it yet",
+            Unreadable::Changed => "the store has one of this name that is made otherwise",
+            Unreadable::Building => "it is being built",
+            Unreadable::Disabled => "it is disabled",
+        };
+        Error::IndexNotReady { index: layout.index.name.clone(), reason }
+    }
+
+    /// The records that entries lead to; and the catalog again, to know that the entries were kept
+    /// all the while.
+    pub(crate) async fn fetch(
+        &self,
+        found: Found,
+        catalog: &Snapshot,
+        layout: &Layout,
+    ) -> Result<impl Iterator<Item = (Key, Key, Option<Entry>)>> {
+        let shared = &self.shared;
+        let Found { entries, mut primaries } = found;
+        let checked = self.guarantee() == Tier::Atomic;
+        if checked {
+            primaries.push(shared.catalog.key().clone());
+        }
+        let mut stored = shared.store.get_many(&primaries).await?;
+        if checked {
+            let version = stored.pop().flatten().map(|entry| entry.version);
+            if version != catalog.version {
+                let latest = shared.catalog.read(&shared.store, &*shared.clock).await?;
+                state(&latest, layout).map_err(|reason| self.not_ready(layout, reason))?;
+            }
+        }
+        let both = entries.into_iter().zip(primaries).zip(stored);
+        Ok(both.map(|((entry, primary), stored)| (entry, primary, stored)))
+    }
+
+    /// The record that an entry led to, as far as the caller sees it, if it still belongs there.
+    pub(crate) fn matching(
+        &self,
+        layout: &Layout,
+        entry: &Key,
+        primary: Key,
+        stored: Option<Entry>,
+        once: Option<Once<'_>>,
+    ) -> Result<Option<Record>> {
+        let Some(stored) = stored else { return Ok(None) };
+        let sight = self.access.sight(&primary, layout.index.scope);
+        if sight == Sight::Nothing {
+            return Ok(None);
+        }
+        let Some(mut record) = Current::new(primary, stored)?.live() else { return Ok(None) };
+        let belongs = if layout.is_multi() {
+            let owner = self.access.owner_of(&record.key);
+            // A value that cannot be indexed is in no index.
+            let entries = layout.entries(owner.as_deref(), &record.key, &record.value);
+            entries.is_ok_and(|entries| {
+                let keys = || entries.iter().map(|one| &one.key);
+                keys().any(|key| key == entry)
+                    && once.is_none_or(|once| once.is_first(entry, keys()))
+            })
+        } else {
+            layout.is_entry_of(entry, self.access.is_owned(), &record.value)
+        };
+        if !belongs {
+            return Ok(None);
+        }
+        if let Sight::Shared(share) = sight {
+            record.metadata = None;
+            if let Share::Fields(fields) = share {
+                record.value = project::fields(&record.value, fields);
+            }
+        }
+        Ok(Some(record))
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.shared.store.capabilities().scan_order == keyward_engine::ScanOrder::Ordered
+    }
+
+    async fn question(&self, query: &Query, range: &str) -> Result<Question> {
+        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
+        question.part(self.access.space.name.as_bytes());
+        question.part(format!("{:?}", query.by).as_bytes());
+        question.optional(query.owner.as_deref());
+        question.part(range.as_bytes());
+        question.part(&[u8::from(query.order == Order::Descending)]);
+        question.part(query.filter.fingerprint().as_bytes());
+        Ok(question)
+    }
+
+    async fn position(&self, query: &Query, range: &str) -> Result<Option<Vec<u8>>> {
+        let Some(cursor) = &query.cursor else { return Ok(None) };
+        let question = self.question(query, range).await?;
+        question.position(cursor, self.shared.clock.now()).map(Some)
+    }
+
+    async fn page(&self, page: Page<'_>, range: &str, position: Option<Vec<u8>>) -> Result<Answer> {
+        let next = match position {
+            Some(at) => {
+                let question = self.question(page.query, range).await?;
+                Some(question.cursor(&at, self.shared.clock.now()))
+            }
+            None => None,
+        };
+        let mut records = page.records;
+        if !page.query.fields.is_empty() {
+            for record in &mut records {
+                record.value = project::fields(&record.value, &page.query.fields);
+            }
+        }
+        Ok(Answer { records, next, guarantee: self.guarantee(), read: page.read })
+    }
+}
+
+/// Entries, and the records they lead to.
+#[derive(Default)]
+pub(crate) struct Found {
+    entries: Vec<Key>,
+    primaries: Vec<Key>,
+}
+
+impl Found {
+    pub fn with_capacity(rows: usize) -> Self {
+        // One more than there are records: the catalog is read with them.
+        Self { entries: Vec::with_capacity(rows), primaries: Vec::with_capacity(rows + 1) }
+    }
+
+    pub fn push(&mut self, entry: Key, primary: Key) {
+        self.entries.push(entry);
+        self.primaries.push(primary);
+    }
+}
+
+/// Which of a record's entries in a range stands for it, so that it comes once.
+#[derive(Clone, Copy)]
+pub(crate) struct Once<'r> {
+    pub range: &'r KeyRange,
+    pub order: Order,
+}
+
+impl Once<'_> {
+    fn is_first<'k>(&self, entry: &Key, all: impl Iterator<Item = &'k Key>) -> bool {
+        let inside = all.filter(|key| self.range.contains(key));
+        let first = match self.order {
+            Order::Ascending => inside.min(),
+            Order::Descending => inside.max(),
+        };
+        first == Some(entry)
+    }
+}
+
+/// A page that is being filled.
+struct Page<'q> {
+    query: &'q Query,
+    records: Vec<Record>,
+    read: Read,
+}
+
+impl<'q> Page<'q> {
+    fn new(query: &'q Query) -> Self {
+        Self { query, records: Vec::with_capacity(query.limit), read: Read::default() }
+    }
+
+    fn take(&mut self, record: Option<Record>) {
+        match record {
+            Some(record) => self.records.push(record),
+            None => self.read.dropped += 1,
+        }
+    }
+
+    fn budget_left(&self) -> usize {
+        self.query.budget.saturating_sub(self.read.entries)
+    }
+
+    fn is_full(&self) -> bool {
+        self.records.len() >= self.query.limit || self.budget_left() == 0
+    }
+}
+
+/// Why an index cannot be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unreadable {
+    Missing,
+    Changed,
+    Building,
+    Disabled,
+}
+
+fn state(catalog: &Snapshot, layout: &Layout) -> Result<(), Unreadable> {
+    match catalog.content.indexes.get(&layout.index.name) {
+        None => Err(Unreadable::Missing),
+        Some(index) if index.definition != layout.index => Err(Unreadable::Changed),
+        Some(index) => match index.state {
+            IndexState::Readable => Ok(()),
+            IndexState::Building => Err(Unreadable::Building),
+            IndexState::Disabled => Err(Unreadable::Disabled),
+        },
+    }
+}
+
+/// The values asked for, as a person would write them.
+fn bound_text(values: &Bindings) -> String {
+    let values: Vec<String> =
+        values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) }
+}
+
+fn check_bounds(query: &Query) -> Result<()> {
+    let check = |what: &str, value: usize, max: usize| match value {
+        0 => Err(Error::BadQuery(format!("the {what} must be at least one"))),
+        value if value > max => {
+            Err(Error::BadQuery(format!("the {what} is {value}; at most {max} is possible")))
+        }
+        _ => Ok(()),
+    };
+    check("limit", query.limit, LIMIT_MAX)?;
+    check("budget", query.budget, BUDGET_MAX)
+}

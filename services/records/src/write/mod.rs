@@ -1,0 +1,122 @@
+//! How changes reach the store, by what its engine can do.
+
+mod advisory;
+mod atomic;
+mod recoverable;
+
+use keyward_engine::{Error as StoreError, ErrorKind, Tier, Version};
+use keyward_key::Key;
+
+pub(crate) use atomic::holder;
+
+use crate::access::Admitted;
+use crate::catalog::Kept;
+use crate::change::{Change, Current, Precondition, Written};
+use crate::relocate::Relocated;
+use crate::space::Space;
+use crate::{Error, Result};
+
+/// How often a change is tried again because others changed the same record.
+const ATTEMPTS_MAX: usize = 64;
+
+/// Makes one change.
+pub(crate) async fn one(space: &Space, change: Change<'_>) -> Result<Written> {
+    match space.guarantee() {
+        Tier::Atomic => {
+            let mut written = atomic::write(space, &mut [change]).await?;
+            written.pop().ok_or_else(|| Error::Damaged("a change without an outcome".into()))
+        }
+        Tier::Recoverable => recoverable::write(space, change).await,
+        Tier::Advisory => advisory::write(space, change).await,
+    }
+}
+
+/// Makes changes together, or none of them if a precondition does not hold.
+pub(crate) async fn together(space: &Space, changes: &mut [Change<'_>]) -> Result<Vec<Written>> {
+    let capabilities = space.shared.store.capabilities();
+    if capabilities.tier() != Tier::Atomic {
+        let message =
+            format!("the {} engine cannot change several records together", capabilities.engine);
+        return Err(StoreError::new(ErrorKind::Unsupported, message).into());
+    }
+    atomic::write(space, changes).await
+}
+
+/// Adds the entries that a record lacks, where these are not kept in the same commit, and gives their
+/// number.
+pub(crate) async fn reindex(space: &Space, key: &Key) -> Result<usize> {
+    match space.guarantee() {
+        Tier::Recoverable => recoverable::reindex(space, key).await,
+        Tier::Atomic | Tier::Advisory => advisory::reindex(space, key).await,
+    }
+}
+
+/// Moves a record to another key.
+pub(crate) async fn relocate(
+    from: &Space,
+    old: &Admitted,
+    to: &Space,
+    new: &Admitted,
+) -> Result<Relocated> {
+    match to.guarantee() {
+        Tier::Atomic => atomic::relocate(from, old, to, new).await,
+        Tier::Recoverable | Tier::Advisory => relocate_by_two(from, old, to, new).await,
+    }
+}
+
+/// The new record first, then the old one away: whenever this ends early, doing it again goes on.
+async fn relocate_by_two(
+    from: &Space,
+    old: &Admitted,
+    to: &Space,
+    new: &Admitted,
+) -> Result<Relocated> {
+    let mut placed: Option<Version> = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let live = |current: &Current| !current.kept.marker;
+        let Some(leaving) = from.current(&old.key).await?.filter(live) else {
+            let moved = placed.is_some();
+            return Ok(if moved { Relocated::Moved } else { Relocated::Absent });
+        };
+        let there = to.current(&new.key).await?.filter(live);
+        if !there.as_ref().is_some_and(|there| leaving.says_the_same_as(there)) {
+            let expect = match there {
+                None => Precondition::Absent,
+                // Ours, of an attempt before the old record changed.
+                Some(there) if Some(&there.record.version) == placed.as_ref() => {
+                    Precondition::Version(there.record.version)
+                }
+                Some(_) => return Ok(Relocated::Taken),
+            };
+            let placing = Change { expect, ..Change::placing(new.clone(), &leaving) };
+            match one(to, placing).await? {
+                Written::Applied { version, .. } => placed = Some(version),
+                _ => continue,
+            }
+        }
+        let expect = Precondition::Version(leaving.record.version);
+        let removed = one(from, Change { expect, ..Change::removing(old.clone()) }).await?;
+        if removed.is_accepted() {
+            return Ok(Relocated::Moved);
+        }
+    }
+    Err(Error::Contended { key: old.key.clone(), attempts: ATTEMPTS_MAX })
+}
+
+/// Removes an entry that no record holds, where that is not done by one commit. False if somebody
+/// was faster.
+pub(crate) async fn remove_orphan(
+    space: &Space,
+    indexes: &[Kept],
+    entry: &Key,
+    seen: Version,
+    owner: &Key,
+) -> Result<bool> {
+    match space.guarantee() {
+        Tier::Recoverable => recoverable::remove_orphan(space, indexes, entry, seen, owner).await,
+        Tier::Atomic | Tier::Advisory => {
+            space.shared.store.delete(entry.clone()).await?;
+            Ok(true)
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What records promise, on every engine.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod aging;
+mod changing;
+mod fixture;
+mod listing;
+mod past;
+mod places;
+mod querying;
+mod refusing;
+mod sharing;
