@@ -12,7 +12,7 @@ description = "The application's | data"
 [spaces.posts]
 key = "user:{user}:posts:{post}[:{language}]"
 ownership = "hybrid"
-share = ["title"]
+share = ["title", "tags"]
 ttl = "30d"
 history = 3
 value_bytes_max = 1000
@@ -84,7 +84,7 @@ Index entries stand below `index:`, apart from all of these. They are written an
 What a user tells
 
 - Key: `user:{user}:posts:{post}[:{language}]`, for example `user:u1:posts:p1` or `user:u1:posts:p1:l1`
-- Owner: the user `{user}`, who alone changes the records; others see `title`
+- Owner: the user `{user}`, who alone changes the records; others see `title`, `tags`
 - Lifetime: 30 days from the last write
 - History: the last 3 versions, the current one included
 - Size: values of at most 1000 bytes
