@@ -29,10 +29,16 @@ mod data;
 mod open;
 
 pub use data::Data;
+#[doc(inline)]
+pub use keyward_cache as cache;
 pub use keyward_engine::*;
 pub use keyward_key::*;
 #[doc(inline)]
+pub use keyward_locks as locks;
+#[doc(inline)]
 pub use keyward_migrate as migrate;
+#[doc(inline)]
+pub use keyward_queue as queue;
 #[doc(inline)]
 pub use keyward_records as records;
 #[doc(inline)]

@@ -25,6 +25,8 @@ const BUILD: &[Row] = &[
     ("services/*", &["core/*"]),
     // Migrations change records while others write them, so they go through their service.
     ("services/migrate", &["services/records"]),
+    // What is computed once is computed under a lock.
+    ("services/cache", &["services/locks"]),
     ("systems/*", &["services/*", "core/*"]),
     // Only the facade names adapters.
     ("keyward", &["systems/*", "services/*", "engines/*", "core/*"]),

@@ -1,8 +1,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use keyward_engine::Clock;
+use tokio::time::Instant;
 
 /// A clock that stands still until a test moves it. Clones show the same time.
 ///
@@ -55,5 +56,52 @@ impl Default for TestClock {
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A clock that goes with tokio's: on a runtime whose time is paused, the time of the simulation. A
+/// process with a clock of its own may be ahead of the others or behind.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?
+/// #     .block_on(async {
+/// use std::time::Duration;
+/// use jiff::SignedDuration;
+/// use keyward_engine::Clock;
+/// use keyward_testkit::VirtualClock;
+///
+/// let clock = VirtualClock::new();
+/// let ahead = clock.skewed(SignedDuration::from_mins(3));
+/// tokio::time::sleep(Duration::from_secs(5)).await;
+/// assert_eq!(clock.now().to_string(), "2026-01-01T00:00:05Z");
+/// assert_eq!(ahead.now().to_string(), "2026-01-01T00:03:05Z");
+/// # });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct VirtualClock {
+    start: Instant,
+    skew: SignedDuration,
+}
+
+impl VirtualClock {
+    /// A clock that shows [`TestClock::START`] now. Called inside a runtime.
+    #[expect(clippy::new_without_default, reason = "it reads tokio's clock")]
+    pub fn new() -> Self {
+        Self { start: Instant::now(), skew: SignedDuration::ZERO }
+    }
+
+    /// The same clock, as a process shows it that is ahead by so much, or behind.
+    #[must_use]
+    pub fn skewed(self, by: SignedDuration) -> Self {
+        Self { skew: self.skew + by, ..self }
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Timestamp {
+        let true_time = TestClock::START.saturating_add(self.start.elapsed());
+        let shown = true_time.and_then(|time| time.saturating_add(self.skew));
+        shown.unwrap_or(Timestamp::MAX)
     }
 }

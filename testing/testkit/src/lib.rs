@@ -46,7 +46,7 @@ mod subject;
 pub mod suite;
 mod watcher;
 
-pub use clock::TestClock;
+pub use clock::{TestClock, VirtualClock};
 pub use faults::{Call, Fault, Faults, FaultyEngine, Rates, When};
 pub use place::Place;
 #[doc(hidden)]

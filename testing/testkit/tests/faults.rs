@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use keyward_engine::{
-    Commit, Engine, ErrorKind, Event, Expect, Json, Outcome, Put, Result, Scan, Store,
+    Commit, Engine, ErrorKind, Event, Expect, Json, Outcome, Put, Result, Scan, Store, WatchSupport,
 };
 use keyward_key::{Key, KeyRange};
 use keyward_memory::{Memory, Options};
@@ -288,4 +288,34 @@ async fn a_protocol_is_tried_with_a_crash_at_every_call() {
             assert_eq!(truth(&engine, "note").await, None);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_handle_does_nothing_until_it_goes_on() {
+    let engine = faulty(Faults::none());
+    let store = Store::new(engine.clone());
+    let mut events = store.watch(KeyRange::all(), None);
+    assert!(matches!(events.next().await, Some(Ok(Event::Reached(_)))));
+    engine.pause();
+    let put = tokio::spawn({
+        let store = store.clone();
+        async move { store.put(key("a"), number(1)).await }
+    });
+    Store::from_arc(engine.inner()).put(key("b"), number(2)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(truth(&engine, "a").await, None);
+    assert!(tokio::time::timeout(Duration::from_secs(60), events.next()).await.is_err());
+    engine.resume();
+    put.await.unwrap().unwrap();
+    assert_eq!(truth(&engine, "a").await, Some(1));
+    assert!(matches!(events.next().await, Some(Ok(Event::Changed { .. }))));
+}
+
+#[tokio::test]
+async fn a_handle_can_act_as_another_kind_of_engine() {
+    let engine = faulty(Faults::none())
+        .acting_as(|capabilities| capabilities.watch = WatchSupport::Unsupported);
+    assert_eq!(engine.revive().capabilities().watch, WatchSupport::Unsupported);
+    let first = Store::new(engine).watch(KeyRange::all(), None).next().await;
+    assert_eq!(first.unwrap().unwrap_err().kind(), ErrorKind::Unsupported);
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::{StreamExt, stream};
 use keyward_engine::{
     BoxFuture, BoxStream, Capabilities, Commit, Engine, Entry, Error, ErrorKind, Event, Outcome,
-    Page, Result, Revision, Scan, Stats,
+    Page, Result, Revision, Scan, Stats, WatchSupport, cannot_watch,
 };
 use keyward_key::{Key, KeyRange};
 use tokio::sync::watch;
@@ -39,8 +39,12 @@ use super::{Call, Fault, Faults, When};
 pub struct FaultyEngine {
     inner: Arc<dyn Engine>,
     script: Arc<Mutex<Script>>,
+    /// What the handle says it can do.
+    capabilities: Arc<Capabilities>,
     /// Whether this handle is dead. Handles of one store have one each.
     crashed: Arc<watch::Sender<bool>>,
+    /// Whether this handle stands still, likewise.
+    paused: Arc<watch::Sender<bool>>,
 }
 
 struct Script {
@@ -53,10 +57,20 @@ impl FaultyEngine {
     pub fn new(inner: Arc<dyn Engine>, faults: Faults) -> Self {
         let trace = Vec::new();
         Self {
+            capabilities: Arc::new(inner.capabilities().clone()),
             inner,
             script: Arc::new(Mutex::new(Script { faults, trace })),
             crashed: Arc::new(watch::Sender::new(false)),
+            paused: Arc::new(watch::Sender::new(false)),
         }
+    }
+
+    /// The same handle on an engine that says something else of itself: a memory engine that acts as
+    /// a shared server, or as one that cannot watch.
+    #[must_use]
+    pub fn acting_as(mut self, change: impl FnOnce(&mut Capabilities)) -> Self {
+        change(Arc::make_mut(&mut self.capabilities));
+        self
     }
 
     /// Another handle on the same engine, alive, as of a process started after this one crashed.
@@ -66,7 +80,9 @@ impl FaultyEngine {
         Self {
             inner: self.inner.clone(),
             script: self.script.clone(),
+            capabilities: self.capabilities.clone(),
             crashed: Arc::new(watch::Sender::new(false)),
+            paused: Arc::new(watch::Sender::new(false)),
         }
     }
 
@@ -78,6 +94,27 @@ impl FaultyEngine {
     /// Whether this handle is dead.
     pub fn is_crashed(&self) -> bool {
         *self.crashed.borrow()
+    }
+
+    /// Kills the handle between calls, as a SIGKILL of its process would.
+    pub fn kill(&self) {
+        self.crash();
+    }
+
+    /// Stops the handle, as SIGSTOP would its process: no call begins, none is answered, and watches
+    /// are silent, until [`resume`](Self::resume).
+    pub fn pause(&self) {
+        self.paused.send_replace(true);
+    }
+
+    /// Lets a stopped handle go on.
+    pub fn resume(&self) {
+        self.paused.send_replace(false);
+    }
+
+    async fn going_on(&self) {
+        // Fails only without a sender, and this handle is one.
+        let _ = self.paused.subscribe().wait_for(|paused| !paused).await;
     }
 
     /// How many calls were made, by all handles. Calls of a dead handle do not count.
@@ -112,6 +149,13 @@ impl FaultyEngine {
     }
 
     async fn call<T>(&self, call: Call, act: impl Future<Output = Result<T>>) -> Result<T> {
+        self.going_on().await;
+        let answer = self.answered(call, act).await;
+        self.going_on().await;
+        answer
+    }
+
+    async fn answered<T>(&self, call: Call, act: impl Future<Output = Result<T>>) -> Result<T> {
         self.alive()?;
         match self.next_fault(call) {
             Fault::None => act.await,
@@ -175,7 +219,7 @@ fn unanswered(call: Call) -> Error {
 
 impl Engine for FaultyEngine {
     fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
+        &self.capabilities
     }
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
@@ -192,18 +236,25 @@ impl Engine for FaultyEngine {
 
     /// Passes on what the engine tells, until the handle crashes.
     fn watch(&self, range: KeyRange, since: Option<Revision>) -> BoxStream<'static, Result<Event>> {
+        if self.capabilities.watch == WatchSupport::Unsupported {
+            return cannot_watch(self.capabilities.engine);
+        }
         let events = self.inner.watch(range, since);
-        let crashed = self.crashed.subscribe();
-        Box::pin(stream::unfold(Some((events, crashed)), async |watching| {
-            let (mut events, mut crashed) = watching?;
+        let (crashed, paused) = (self.crashed.subscribe(), self.paused.subscribe());
+        Box::pin(stream::unfold(Some((events, crashed, paused)), async |watching| {
+            let (mut events, mut crashed, mut paused) = watching?;
             let event = tokio::select! {
                 biased;
                 // Does not match when the handle was dropped alive: then it never crashes.
                 Ok(_) = crashed.wait_for(|crashed| *crashed) => None,
                 event = events.next() => Some(event?),
             };
+            // A handle that was dropped stopped stays so.
+            if paused.wait_for(|paused| !paused).await.is_err() {
+                std::future::pending::<()>().await;
+            }
             match event {
-                Some(event) => Some((event, Some((events, crashed)))),
+                Some(event) => Some((event, Some((events, crashed, paused)))),
                 None => Some((Err(dead()), None)),
             }
         }))

@@ -1,0 +1,1 @@
+//! Locks on paths with leases, ordered waiters and fencing tokens.
