@@ -26,6 +26,18 @@ pub struct Record {
     pub expires: Option<Timestamp>,
 }
 
+impl Record {
+    /// The record that is stored at a key, unless it is only the mark of one to come.
+    pub(crate) fn stored(key: Key, entry: Entry) -> Result<Option<Self>> {
+        // Most records have no metadata, and then nothing to tell apart.
+        if entry.metadata.is_some() {
+            return Current::new(key, entry).map(Current::live);
+        }
+        let Entry { value, version, expires, .. } = entry;
+        Ok(Some(Self { key, value, metadata: None, version, expires }))
+    }
+}
+
 /// What must be so for a change to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Precondition {

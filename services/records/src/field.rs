@@ -2,37 +2,94 @@
 
 use std::borrow::Cow;
 
-use jiter::Jiter;
 use keyward_schema::FieldPath;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The JSON text of a field, if the value has it.
+/// The JSON text of a field, if the value has it. A [`Json`](keyward_engine::Json) is valid and has no
+/// white space between its tokens, so nothing is checked on the way: a page of an index looks into
+/// each of its records.
 pub(crate) fn find<'j>(json: &'j [u8], path: &FieldPath) -> Option<&'j [u8]> {
-    let mut jiter = Jiter::new(json);
-    let (last, outer) = path.names().split_last()?;
-    for name in outer {
-        seek(&mut jiter, name)?;
+    let mut at = 0;
+    for name in path.names() {
+        at = member(json, at, name)?;
     }
-    seek(&mut jiter, last)?;
-    jiter.peek().ok()?;
-    let start = jiter.current_index();
-    jiter.next_skip().ok()?;
-    Some(jiter.slice_to_current(start))
+    json.get(at..value_end(json, at)?)
 }
 
-/// Goes to the value of a member of the object that comes next.
-fn seek(jiter: &mut Jiter<'_>, name: &str) -> Option<()> {
-    let mut found = jiter.next_object().ok()?.map(|member| member == name);
-    while let Some(is_it) = found {
-        if is_it {
-            return Some(());
+/// Where the value of a member stands, in the object that begins at `at`.
+fn member(json: &[u8], at: usize, name: &str) -> Option<usize> {
+    let mut separator = at;
+    let mut opening = b'{';
+    while *json.get(separator)? == opening {
+        let quote = separator + 1;
+        if *json.get(quote)? != b'"' {
+            return None;
         }
-        jiter.next_skip().ok()?;
-        found = jiter.next_key().ok()?.map(|member| member == name);
+        let colon = string_end(json, quote)?;
+        if is_name(json.get(quote..colon)?, name) {
+            return Some(colon + 1);
+        }
+        separator = value_end(json, colon + 1)?;
+        opening = b',';
     }
     None
+}
+
+/// Whether a string of JSON says `name`.
+fn is_name(string: &[u8], name: &str) -> bool {
+    match string {
+        [b'"', text @ .., b'"'] if text == name.as_bytes() => !text.contains(&b'\\'),
+        text if text.contains(&b'\\') => {
+            serde_json::from_slice::<String>(text).is_ok_and(|text| text == name)
+        }
+        _ => false,
+    }
+}
+
+/// Where the value that begins at `at` ends.
+fn value_end(json: &[u8], at: usize) -> Option<usize> {
+    match *json.get(at)? {
+        b'"' => string_end(json, at),
+        b'{' | b'[' => nested_end(json, at),
+        _ => {
+            let rest = json.get(at..)?;
+            let length = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']'));
+            Some(at + length.unwrap_or(rest.len()))
+        }
+    }
+}
+
+/// Where the string that begins at `at` ends, its quote included.
+fn string_end(json: &[u8], at: usize) -> Option<usize> {
+    let mut next = at + 1;
+    loop {
+        match *json.get(next)? {
+            b'"' => return Some(next + 1),
+            b'\\' => next += 2,
+            _ => next += 1,
+        }
+    }
+}
+
+/// Where the object or array that begins at `at` ends.
+fn nested_end(json: &[u8], at: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut next = at;
+    loop {
+        match *json.get(next)? {
+            b'"' => {
+                next = string_end(json, next)?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth == 1 => return Some(next + 1),
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        next += 1;
+    }
 }
 
 /// The members of a JSON object, in order, each value as it is written; `None` if the text is no
@@ -104,6 +161,9 @@ pub(crate) fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
     use super::*;
 
     fn field(json: &str, path: &str) -> Option<String> {
@@ -122,8 +182,47 @@ mod tests {
         for missing in ["c", "a.c", "b.c", "a.x.b", "a.b.c"] {
             assert_eq!(field(json, missing), None, "{missing}");
         }
-        assert_eq!(field("[1]", "a"), None);
-        assert_eq!(field("{}", "a"), None);
+        for no_object in ["[1]", "{}", "7", "\"a\"", "null"] {
+            assert_eq!(field(no_object, "a"), None, "{no_object}");
+        }
+        // A name that looks like the escape of another is not it.
+        assert_eq!(field(r#"{"a\\u0062":1}"#, r"a\u0062").as_deref(), Some("1"));
+        assert_eq!(field(r#"{"a\u0062":1}"#, r"a\u0062"), None);
+        assert_eq!(field(r#"{"s":"}],\"","a":7}"#, "a").as_deref(), Some("7"));
+    }
+
+    /// Objects of some depth, with names that are looked for among them.
+    fn value() -> impl Strategy<Value = Value> {
+        let scalar = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+            r#"[\\"{}\[\],:]{0,6}"#.prop_map(Value::from),
+        ];
+        scalar.prop_recursive(3, 24, 4, |inner| {
+            let name = prop_oneof!["[abc]", any::<String>()];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map(name, inner, 0..4)
+                    .prop_map(|members| members.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_field_is_what_a_parser_finds(value in value(), path in "[abc](\\.[abc]){0,2}") {
+            let parsed = path.split('.').try_fold(&value, |value, name| value.get(name));
+            let found = field(&value.to_string(), &path);
+            prop_assert_eq!(found, parsed.map(Value::to_string));
+        }
+
+        #[test]
+        fn text_that_is_no_json_is_survived(text: Vec<u8>, path in "[abc](\\.[abc])?") {
+            find(&text, &path.parse().unwrap());
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use jiter::Jiter;
 use keyward_key::{SegmentType, SegmentValue};
 use keyward_schema::ValueKind;
 
@@ -36,7 +35,7 @@ fn text(json: &[u8]) -> Result<Cow<'_, str>, &'static str> {
     {
         return std::str::from_utf8(inner).map(Cow::Borrowed).map_err(|_| WRONG);
     }
-    Jiter::new(json).next_str().map(|text| Cow::Owned(text.to_owned())).map_err(|_| WRONG)
+    serde_json::from_slice(json).map(Cow::Owned).map_err(|_| WRONG)
 }
 
 fn whole(json: &[u8]) -> Result<i64, &'static str> {

@@ -9,7 +9,7 @@ use keyward_schema::Share;
 use super::{Answer, BUDGET_MAX, By, Explanation, LIMIT_MAX, Query, Read, project, range};
 use crate::access::Sight;
 use crate::catalog::{IndexState, Snapshot};
-use crate::change::{Current, Record};
+use crate::change::Record;
 use crate::cursor::Question;
 use crate::index::Layout;
 use crate::space::Space;
@@ -85,7 +85,7 @@ impl Space {
             for row in walked.rows {
                 page.read.records += 1;
                 let record = match row.entry {
-                    Some(entry) => Current::new(row.key, entry)?.live(),
+                    Some(entry) => Record::stored(row.key, entry)?,
                     None => None,
                 };
                 page.take(record.filter(|record| query.filter.holds(&record.value)));
@@ -242,22 +242,22 @@ impl Space {
         if sight == Sight::Nothing {
             return Ok(None);
         }
-        let Some(mut record) = Current::new(primary, stored)?.live() else { return Ok(None) };
         let belongs = if layout.is_multi() {
-            let owner = self.access.owner_of(&record.key);
+            let owner = self.access.owner_of(&primary);
             // A value that cannot be indexed is in no index.
-            let entries = layout.entries(owner.as_deref(), &record.key, &record.value);
+            let entries = layout.entries(owner.as_deref(), &primary, &stored.value);
             entries.is_ok_and(|entries| {
                 let keys = || entries.iter().map(|one| &one.key);
                 keys().any(|key| key == entry)
                     && once.is_none_or(|once| once.is_first(entry, keys()))
             })
         } else {
-            layout.is_entry_of(entry, self.access.is_owned(), &record.value)
+            layout.is_entry_of(entry, self.access.is_owned(), &stored.value)
         };
         if !belongs {
             return Ok(None);
         }
+        let Some(mut record) = Record::stored(primary, stored)? else { return Ok(None) };
         if let Sight::Shared(share) = sight {
             record.metadata = None;
             if let Share::Fields(fields) = share {
