@@ -22,6 +22,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot go on should stop")]
 
 use std::future::Future;
+use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -123,6 +124,12 @@ impl Place {
             }
         }
     }
+}
+
+/// Opens the embedded store in a directory, by the machine's clock: for tests of several processes.
+pub fn embedded(directory: &Path) -> Store {
+    let opened = Embedded::open(directory, keyward_embedded::Options::default());
+    Store::new(opened.expect("the store opens"))
 }
 
 fn server() -> At {

@@ -33,10 +33,16 @@
 //!
 //! [`FaultyEngine`] wraps an engine and fails, delays or crashes between any two calls, by a script
 //! or by a seed: what protocols above the engine are tested on.
+//!
+//! # Histories
+//!
+//! [`linearize`] checks whether what clients of a real engine saw could have happened one after the
+//! other.
 
 mod behaviours;
 mod clock;
 mod faults;
+mod history;
 mod place;
 mod reference;
 mod run;
@@ -48,6 +54,7 @@ mod watcher;
 
 pub use clock::{TestClock, VirtualClock};
 pub use faults::{Call, Fault, Faults, FaultyEngine, Rates, When};
+pub use history::{Model, NotLinearizable, Timed, linearize};
 pub use place::Place;
 #[doc(hidden)]
 pub use run::run;

@@ -7,6 +7,7 @@ mod conformance;
 mod format;
 mod kill_steps;
 mod kills;
+mod linear;
 mod places;
 mod power_loss;
 mod process;
