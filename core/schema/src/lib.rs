@@ -20,6 +20,7 @@ mod example;
 mod limits;
 mod lint;
 mod load;
+mod lock_name;
 mod model;
 mod nearest;
 mod problem;
@@ -34,6 +35,7 @@ pub use docs::docs_page;
 pub use example::EXAMPLE;
 pub use limits::StoreLimits;
 pub use lint::{Finding, Weight, lint};
+pub use lock_name::LockNameError;
 pub use model::{
     DeclaredQuery, FieldPath, FieldPathError, Index, IndexKind, Lifetime, LockTree, Ownership,
     Part, Schema, Scope, Share, Space, StoreDeclaration, ValueKind,

@@ -1,5 +1,6 @@
 //! What a schema says, as types that cannot say anything else.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -321,4 +322,7 @@ pub struct LockTree {
     /// The paths below a root, coarse ones before the finer ones inside them: `policies`,
     /// `policies:{source}[:{language}]`. Each one's parent is the root or another path.
     pub paths: Vec<Pattern>,
+    /// Words that stand for the first word of a path, in names of what lies below it: with `policy`
+    /// for `policies`, the path `policies:7` is called `policy:7`.
+    pub aliases: BTreeMap<String, String>,
 }

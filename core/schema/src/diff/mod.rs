@@ -225,6 +225,10 @@ fn locks(old: &Schema, new: &Schema, changes: &mut Vec<Change>) {
             let message = format!("{path} can be locked no more");
             changes.push(Change::new(subject.clone(), message, Verdict::Compatible));
         }
+        if before.aliases != tree.aliases {
+            let message = "other aliases: the same paths have other names";
+            changes.push(Change::new(subject.clone(), message, Verdict::Compatible));
+        }
     }
     for tree in old.locks.iter().filter(|tree| find(new, &tree.name).is_none()) {
         let subject = format!("lock tree {}", tree.name);

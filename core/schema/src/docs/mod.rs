@@ -102,4 +102,11 @@ fn locks(tree: &LockTree, page: &mut Page) {
         lines.push(format!("{}- {}", "  ".repeat(depth), code(&segments.join(":"))));
     }
     page.block(&lines.join("\n"));
+    if !tree.aliases.is_empty() {
+        let aliases = tree.aliases.iter();
+        let aliases = aliases.map(|(alias, word)| {
+            format!("{} for {}", code(&format!("{alias}:…")), code(&format!("{word}:…")))
+        });
+        page.line(&format!("Also called {}.", aliases.collect::<Vec<_>>().join(", ")));
+    }
 }

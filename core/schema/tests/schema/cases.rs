@@ -437,4 +437,40 @@ pub(crate) const CASES: &[Case] = &[
         "which is a:{c}, is not",
         "same names",
     ),
+    case(
+        "lock-alias",
+        "[stores.a]\n[locks.l]\nroot = '{page}'\npaths = ['issues', 'issues:{id}']\naliases = { issue = «'isues'» }\n",
+        "below which nothing can be locked",
+        "\"issues\"",
+    ),
+    case(
+        "lock-alias",
+        "[stores.a]\n[locks.l]\nroot = '{page}'\npaths = ['issues', 'issues:{id}', 'notes']\naliases = { «notes» = 'issues' }\n",
+        "could also be notes",
+        "another word",
+    ),
+    case(
+        "lock-alias",
+        "[stores.a]\n[locks.l]\nroot = '{page}'\npaths = ['issues', 'issues:{id}', '{other}:x', '{other}']\naliases = { «issue» = 'issues' }\n",
+        "could also be {other}",
+        "another word",
+    ),
+    case(
+        "lock-alias",
+        "[stores.a]\n[locks.l]\nroot = '{page}'\npaths = ['issues', 'issues:{id}']\naliases = { i = 'issues', «j» = 'issues' }\n",
+        "is called i already",
+        "one alias",
+    ),
+    case(
+        "lock-alias",
+        "[stores.a]\n[locks.l]\nroot = '{page}'\npaths = ['issues', 'issues:{id}']\naliases = { «'a:b'» = 'issues' }\n",
+        "not one segment",
+        "one word",
+    ),
+    case(
+        "wrong-type",
+        "[stores.a]\n[locks.l]\nroot = '{page}'\npaths = ['issues', 'issues:{id}']\naliases = «['issue']»\n",
+        "a table of texts",
+        "aliases = {",
+    ),
 ];

@@ -302,6 +302,13 @@ fn locks_that_move_do_not_keep_old_processes_out() {
     let grown =
         diff(&old, &schema(&format!("{NOTES}{}", locks.replace("['a']", "['a', 'a:{b}']"))));
     assert_eq!(only(&grown), "a:{b} can be locked → compatible");
+    let deep = schema(&format!("{NOTES}{}", locks.replace("['a']", "['a', 'a:{b}']")));
+    let named =
+        schema(&format!("{NOTES}{}aliases.c = 'a'\n", locks.replace("['a']", "['a', 'a:{b}']")));
+    assert_eq!(
+        only(&diff(&deep, &named)),
+        "other aliases: the same paths have other names → compatible"
+    );
     assert!(diff(&old, &schema(NOTES)).is_compatible());
 }
 

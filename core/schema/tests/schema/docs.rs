@@ -53,6 +53,7 @@ by = ["state"]
 [locks.page]
 root = "{page}"
 paths = ["issues:{id}", "issues", "policies", "policies:{source}[:{language}]"]
+aliases = { policy = "policies" }
 "#;
 
 #[test]
@@ -131,6 +132,8 @@ In the store `app`:
   - `policies`
     - `policies:{source}`
       - `policies:{source}:{language}`
+
+Also called `policy:…` for `policies:…`.
 "#
     );
 }

@@ -360,3 +360,32 @@ fn values_are_checked_against_their_schema_and_its_formats() {
     assert_eq!(missing.len(), 1);
     assert_eq!(missing[0].to_string(), r#""email" is a required property"#);
 }
+
+#[test]
+fn names_of_locks_and_their_paths_go_both_ways() {
+    let schema = schema(EXAMPLE);
+    let tree = &schema.locks[0];
+    for (name, path) in [
+        ("", &[][..]),
+        ("policies", &["policies"]),
+        ("issues", &["issues"]),
+        ("policy:123", &["policies", "123"]),
+        ("policy:123:fr", &["policies", "123", "fr"]),
+        ("policy:a%3Ab", &["policies", "a:b"]),
+        ("issue:7", &["issues", "7"]),
+    ] {
+        assert_eq!(tree.path(name).unwrap(), path, "{name}");
+        assert_eq!(tree.name(&tree.path(name).unwrap()), name);
+    }
+    assert_eq!(tree.path("policies:123:fr").unwrap(), tree.path("policy:123:fr").unwrap());
+    for (name, says) in [
+        ("policy", "write policies for all of it"),
+        ("policys:1", "did you mean"),
+        ("issue:7:comments", "the lock tree agreement has"),
+        ("zzz", "policies:{source}[:{language}]"),
+        ("50%", "%25"),
+    ] {
+        let refused = tree.path(name).unwrap_err().to_string();
+        assert!(refused.contains(says), "{name}: {refused}");
+    }
+}

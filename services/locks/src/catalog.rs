@@ -1,0 +1,285 @@
+//! The catalog of a root: who holds what, who waits, and the rule that decides who is next. Pure.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use keyward_engine::{Entry, Json};
+use keyward_key::Key;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, LockPath, Mode, Request, Result, Who};
+
+/// How many holders, and how many waiters, a root may have.
+pub(crate) const CLAIMS_MAX: usize = 256;
+/// How many breaks are remembered.
+const BROKEN_MAX: usize = 32;
+const FORMAT: u32 = 1;
+
+/// What the entry at a root's key says. Never deleted, so that tokens rise for ever.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Catalog {
+    keyward: Tag,
+    format: u32,
+    /// The number that the next claim gets: a grant's token, a waiter's place.
+    next_token: u64,
+    pub holders: Vec<Claim>,
+    /// In the order of their arrival.
+    pub waiters: Vec<Claim>,
+    /// The latest locks that were broken, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<Broken>,
+}
+
+/// What tells a catalog from everything else that a key might hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Tag {
+    #[serde(rename = "locks")]
+    Locks,
+}
+
+/// One holder or waiter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Claim {
+    /// A holder's token. A waiter's is only its lease's name: it gets another with the grant.
+    pub token: u64,
+    /// Which request this is: random, so that a request finds its own after a lost answer.
+    pub id: String,
+    /// Whose it is: the first request's id for all guards that were taken under one another.
+    pub owner: String,
+    pub paths: Vec<LockPath>,
+    pub mode: Mode,
+    pub ttl_ms: u64,
+    /// How often it was renewed, where renewals are kept here.
+    #[serde(default)]
+    pub beat: u64,
+    /// When it came, by the clock of whoever it is. For people only.
+    pub since: String,
+    pub who: Who,
+}
+
+/// A lock that a person took away from its holder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Broken {
+    /// The lock's token.
+    pub token: u64,
+    /// What was held.
+    pub paths: Vec<LockPath>,
+    /// Who held it.
+    pub holder: Who,
+    /// Who broke it.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// When, by the clock of whoever broke it.
+    pub at: String,
+}
+
+/// A request that is not granted yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub id: String,
+    pub owner: String,
+    pub paths: Vec<LockPath>,
+    pub mode: Mode,
+    pub ttl: Duration,
+    pub since: String,
+    pub who: Who,
+}
+
+/// What can be done about a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// It can be granted now.
+    Granted,
+    /// These are in its way, by their tokens.
+    Blocked(Vec<u64>),
+    /// It would wait for its own owner.
+    Circular { asked: LockPath, held: LockPath },
+    /// It wants for itself what its owner holds shared.
+    Upgrade { asked: LockPath, held: LockPath },
+}
+
+impl Claim {
+    pub fn ttl(&self) -> Duration {
+        Duration::from_millis(self.ttl_ms).max(Request::TTL_MIN)
+    }
+
+    fn excludes(&self, paths: &[LockPath], mode: Mode) -> bool {
+        let overlaps = |mine: &LockPath| paths.iter().any(|path| mine.overlaps(path));
+        self.mode.excludes(mode) && self.paths.iter().any(overlaps)
+    }
+}
+
+impl Catalog {
+    fn empty() -> Self {
+        Self {
+            keyward: Tag::Locks,
+            format: FORMAT,
+            next_token: 1,
+            holders: Vec::new(),
+            waiters: Vec::new(),
+            broken: Vec::new(),
+        }
+    }
+
+    /// Reads what a root's key holds. Anything but a catalog is refused, never overwritten.
+    pub fn read(root: &Key, entry: Option<&Entry>) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Tagged {
+            #[serde(rename = "keyward")]
+            _tag: Tag,
+            format: u32,
+        }
+        let Some(entry) = entry else {
+            return Ok(Self::empty());
+        };
+        let bytes = entry.value.as_bytes();
+        let Ok(tagged) = serde_json::from_slice::<Tagged>(bytes) else {
+            return Err(Error::ForeignValue { root: root.clone() });
+        };
+        let damaged = |reason: String| Err(Error::Damaged { root: root.clone(), reason });
+        if tagged.format != FORMAT {
+            let format = tagged.format;
+            return damaged(format!("its format is {format}, and only {FORMAT} is known here"));
+        }
+        serde_json::from_slice(bytes).or_else(|error| damaged(error.to_string()))
+    }
+
+    pub fn to_json(&self, root: &Key) -> Result<Json> {
+        let damaged = |reason: String| Error::Damaged { root: root.clone(), reason };
+        Json::from_value(self).map_err(|error| damaged(error.to_string()))
+    }
+
+    pub fn holder(&self, id: &str) -> Option<&Claim> {
+        self.holders.iter().find(|claim| claim.id == id)
+    }
+
+    pub fn waiter(&self, id: &str) -> Option<&Claim> {
+        self.waiters.iter().find(|claim| claim.id == id)
+    }
+
+    pub fn claim(&self, token: u64) -> Option<&Claim> {
+        self.holders.iter().chain(&self.waiters).find(|claim| claim.token == token)
+    }
+
+    /// Whether there is little room left, so that dead claims should go even if they harm nobody.
+    pub fn is_crowded(&self) -> bool {
+        self.holders.len().max(self.waiters.len()) >= CLAIMS_MAX * 3 / 4
+    }
+
+    /// Whether a request can be granted, if these claims are dead.
+    ///
+    /// It is when no holder and no earlier waiter excludes it. Claims of its own owner stand in its
+    /// way only where it would wait for itself, and then it is refused. An earlier waiter that waits
+    /// for the request's own owner is no reason to wait for the waiter.
+    pub fn decide(&self, asked: &Asked, dead: &BTreeSet<u64>) -> Decision {
+        let alive = |claim: &&Claim| !dead.contains(&claim.token);
+        let (own, foreign): (Vec<&Claim>, Vec<&Claim>) =
+            self.holders.iter().filter(alive).partition(|claim| claim.owner == asked.owner);
+        if let Some(refused) = within_family(&own, asked) {
+            return refused;
+        }
+        let earlier = self.waiters.iter().take_while(|claim| claim.id != asked.id).filter(alive);
+        let waits_for_us =
+            |waiter: &&Claim| own.iter().any(|held| held.excludes(&waiter.paths, waiter.mode));
+        let waiters = earlier.filter(|waiter| !waits_for_us(waiter));
+        let blockers: Vec<u64> = foreign
+            .into_iter()
+            .chain(waiters)
+            .filter(|claim| claim.excludes(&asked.paths, asked.mode))
+            .map(|claim| claim.token)
+            .collect();
+        if blockers.is_empty() { Decision::Granted } else { Decision::Blocked(blockers) }
+    }
+
+    /// Makes a request a holder and gives its token.
+    pub fn grant(&mut self, asked: &Asked) -> u64 {
+        self.remove(&asked.id);
+        let claim = self.claimed(asked);
+        let token = claim.token;
+        self.holders.push(claim);
+        token
+    }
+
+    /// Puts a request at the end of the line and gives the name of its lease.
+    pub fn join(&mut self, asked: &Asked) -> u64 {
+        self.remove(&asked.id);
+        let claim = self.claimed(asked);
+        let token = claim.token;
+        self.waiters.push(claim);
+        token
+    }
+
+    fn claimed(&mut self, asked: &Asked) -> Claim {
+        let token = self.next_token;
+        self.next_token += 1;
+        Claim {
+            token,
+            id: asked.id.clone(),
+            owner: asked.owner.clone(),
+            paths: asked.paths.clone(),
+            mode: asked.mode,
+            ttl_ms: u64::try_from(asked.ttl.as_millis()).unwrap_or(u64::MAX),
+            beat: 0,
+            since: asked.since.clone(),
+            who: asked.who.clone(),
+        }
+    }
+
+    /// Takes a request out, whether it holds or waits, and gives what was taken out.
+    pub fn remove(&mut self, id: &str) -> Vec<Claim> {
+        let holders = self.holders.extract_if(.., |claim| claim.id == id);
+        let mut removed: Vec<Claim> = holders.collect();
+        removed.extend(self.waiters.extract_if(.., |claim| claim.id == id));
+        removed
+    }
+
+    /// Takes out a claim by its token.
+    pub fn reap(&mut self, token: u64) {
+        self.holders.retain(|claim| claim.token != token);
+        self.waiters.retain(|claim| claim.token != token);
+    }
+
+    /// Counts a renewal. Says whether the request is still there.
+    pub fn beat(&mut self, id: &str) -> bool {
+        let mut claims = self.holders.iter_mut().chain(&mut self.waiters);
+        let found = claims.find(|claim| claim.id == id);
+        found.map(|claim| claim.beat += 1).is_some()
+    }
+
+    /// Takes a holder out, and remembers why.
+    pub fn break_claim(&mut self, claim: &Claim, by: &str, reason: &str, at: &str) -> Broken {
+        self.reap(claim.token);
+        let broken = Broken {
+            token: claim.token,
+            paths: claim.paths.clone(),
+            holder: claim.who.clone(),
+            by: by.to_owned(),
+            reason: reason.to_owned(),
+            at: at.to_owned(),
+        };
+        self.broken.push(broken.clone());
+        let surplus = self.broken.len().saturating_sub(BROKEN_MAX);
+        self.broken.drain(..surplus);
+        broken
+    }
+}
+
+/// Why a request is refused because of what its own owner holds.
+fn within_family(own: &[&Claim], asked: &Asked) -> Option<Decision> {
+    for held in own.iter().filter(|held| held.id != asked.id) {
+        for (theirs, mine) in
+            held.paths.iter().flat_map(|held| asked.paths.iter().map(move |mine| (held, mine)))
+        {
+            let (asked_path, held_path) = (mine.clone(), theirs.clone());
+            if mine == theirs || mine.is_above(theirs) {
+                return Some(Decision::Circular { asked: asked_path, held: held_path });
+            }
+            let wider = asked.mode == Mode::Exclusive && held.mode == Mode::Shared;
+            if wider && theirs.is_above(mine) {
+                return Some(Decision::Upgrade { asked: asked_path, held: held_path });
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,196 @@
+//! Signs of life, and giving back.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use keyward_engine::{BoxStream, Commit, Event, Expect, Outcome, Result as StoreResult, Version};
+use keyward_key::KeyRange;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+use crate::catalog::Catalog;
+use crate::guard::{Grant, Held};
+use crate::look::Look;
+use crate::{Error, Loss, Result, Root};
+
+/// How often the store may fail before a release is given up; the lease then ends the lock.
+const FAILURES_MAX: u32 = 6;
+const FAILURE_PAUSE_MIN: Duration = Duration::from_millis(20);
+/// How long a lock must be held before it is worth watching its fence.
+const WATCHED_AFTER: Duration = Duration::from_secs(1);
+
+impl Grant {
+    /// Renews the lease once. `false`: the lock is somebody else's, for good.
+    pub async fn renew(&self, beat: u64) -> Result<bool> {
+        let Some(fence) = &self.fence else {
+            return self.root.beat(&self.id).await;
+        };
+        let commit = Commit::new()
+            .check(self.root.fence_key(self.token), Expect::Version(fence.clone()))
+            .put(self.root.lease_key(self.token), self.root.shared.lease(beat, self.ttl));
+        Ok(self.root.shared.store.commit(commit).await?.is_applied())
+    }
+
+    /// How a lock was lost that is gone from the store.
+    pub async fn reason(&self) -> Loss {
+        let look = self.root.look().await.ok();
+        let broken = look.and_then(|look| {
+            look.catalog.broken.into_iter().find(|broken| broken.token == self.token)
+        });
+        match broken {
+            Some(broken) => Loss::Broken { by: broken.by, reason: broken.reason },
+            None => Loss::TakenOver,
+        }
+    }
+}
+
+impl Root {
+    /// Counts a renewal in the catalog. `false` if the request is not there.
+    pub(crate) async fn beat(&self, id: &str) -> Result<bool> {
+        loop {
+            let Look { mut catalog, version, .. } = self.look().await?;
+            if !catalog.beat(id) {
+                return Ok(false);
+            }
+            let commit = self.replacing(version.as_ref(), &catalog)?;
+            if self.shared.store.commit(commit).await?.is_applied() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Takes a request out of the catalog, whether it holds or waits, if it is there. `known` is the
+    /// catalog as it was when the caller last wrote it.
+    pub(crate) async fn remove(&self, id: &str, known: Option<(Version, Catalog)>) -> Result<()> {
+        let mut known = known;
+        let mut failures = 0;
+        loop {
+            match self.remove_once(id, known.take()).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) if error.is_passing() && failures < FAILURES_MAX => {
+                    let pause = FAILURE_PAUSE_MIN * 2_u32.pow(failures);
+                    failures += 1;
+                    sleep(self.shared.jittered(pause)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// `false` if others changed the catalog meanwhile.
+    async fn remove_once(&self, id: &str, known: Option<(Version, Catalog)>) -> Result<bool> {
+        let (version, mut catalog) = match known {
+            Some((version, catalog)) => (Some(version), catalog),
+            None => {
+                let look = self.look().await?;
+                (look.version, look.catalog)
+            }
+        };
+        let removed = catalog.remove(id);
+        if removed.is_empty() {
+            return Ok(true);
+        }
+        let mut commit = self.replacing(version.as_ref(), &catalog)?;
+        if self.shared.is_atomic() {
+            for claim in &removed {
+                commit =
+                    commit.delete(self.fence_key(claim.token)).delete(self.lease_key(claim.token));
+            }
+        }
+        match self.shared.store.commit(commit).await? {
+            Outcome::Applied { .. } => Ok(true),
+            Outcome::Conflicted { .. } => Ok(false),
+        }
+    }
+}
+
+/// Renews a lock until it is lost or released.
+pub(crate) async fn keep(held: std::sync::Arc<Held>) {
+    let grant = &held.grant;
+    let mut beat = 0;
+    let mut fence = FenceWatch::new(grant);
+    loop {
+        let (renewed, deadline) = held.times();
+        tokio::select! {
+            () = sleep_until(renewed + grant.ttl / 3) => {}
+            () = fence.changed() => {}
+            () = held.ended() => return,
+        }
+        beat += 1;
+        let sent = Instant::now();
+        if sent >= deadline {
+            held.lose(Loss::Expired);
+        } else {
+            match timeout_at(deadline, grant.renew(beat)).await {
+                Ok(Ok(true)) => held.renewed(sent),
+                Ok(Ok(false)) => held.lose(grant.reason().await),
+                Ok(Err(error)) if lasts(&error) => held.lose(Loss::Expired),
+                Ok(Err(_)) => {
+                    let pause = grant.root.shared.jittered(grant.ttl / 24);
+                    sleep_until((Instant::now() + pause).min(deadline)).await;
+                }
+                Err(_) => held.lose(Loss::Expired),
+            }
+        }
+        if held.loss().is_some() {
+            // Others need not wait for the lease to end.
+            let _ = grant.root.remove(&grant.id, None).await;
+            return;
+        }
+    }
+}
+
+/// Whether trying again cannot help.
+fn lasts(error: &Error) -> bool {
+    match error {
+        Error::Store(_) => !error.is_passing(),
+        _ => true,
+    }
+}
+
+/// Hears when a fence goes away, so that a broken lock is known before the next renewal. Begins
+/// late: most locks are released before it would be of use.
+struct FenceWatch<'g> {
+    grant: &'g Grant,
+    begins_at: Instant,
+    watch: Option<BoxStream<'static, StoreResult<Event>>>,
+    /// Whether the watch has begun: what happened before is not told.
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl<'g> FenceWatch<'g> {
+    fn new(grant: &'g Grant) -> Self {
+        let begins_at = Instant::now() + WATCHED_AFTER;
+        let is_over = grant.fence.is_none() || !grant.root.shared.can_watch();
+        Self { grant, begins_at, watch: None, has_begun: false, is_over }
+    }
+
+    /// Waits until the fence may have changed; for ever, if nobody can tell.
+    async fn changed(&mut self) {
+        if self.is_over {
+            return std::future::pending().await;
+        }
+        let watch = match &mut self.watch {
+            Some(watch) => watch,
+            none => {
+                sleep_until(self.begins_at).await;
+                let range = KeyRange::exactly(&self.grant.root.fence_key(self.grant.token));
+                none.insert(self.grant.root.shared.store.watch(range, None))
+            }
+        };
+        loop {
+            match watch.next().await {
+                Some(Ok(Event::Reached(_))) if self.has_begun => {}
+                Some(Ok(Event::Reached(_) | Event::Changed { .. })) => {
+                    self.has_begun = true;
+                    return;
+                }
+                Some(Ok(Event::TooOld { .. }) | Err(_)) | None => {
+                    self.is_over = true;
+                    return std::future::pending().await;
+                }
+            }
+        }
+    }
+}
