@@ -155,7 +155,7 @@ impl Asking<'_> {
             self.root.remove(&self.asked.id, None).await?;
             return Ok(None);
         }
-        let (decision, corpses) = self.decide(&look).await?;
+        let (decision, corpses) = decide(self.root, self.asked, &look).await?;
         match decision {
             Decision::Granted => self.grant(look, &corpses).await,
             Decision::Blocked(blockers) => self.stand_by(look, blockers, &corpses).await,
@@ -172,24 +172,6 @@ impl Asking<'_> {
                 Err(Error::BadRequest(message))
             }
         }
-    }
-
-    /// Decides, looking for signs of life only where somebody is in the way.
-    async fn decide(&self, look: &Look) -> Result<(Decision, Vec<Corpse>)> {
-        let catalog = &look.catalog;
-        let decision = catalog.decide(self.asked, &BTreeSet::new());
-        let suspects = match &decision {
-            _ if catalog.is_crowded() => {
-                let claims = catalog.holders.iter().chain(&catalog.waiters);
-                let others = claims.filter(|claim| claim.id != self.asked.id);
-                others.map(|claim| claim.token).collect()
-            }
-            Decision::Blocked(blockers) => blockers.clone(),
-            _ => return Ok((decision, Vec::new())),
-        };
-        let corpses = self.root.corpses(look, &suspects).await?;
-        let dead = corpses.iter().map(|corpse| corpse.token).collect();
-        Ok((catalog.decide(self.asked, &dead), corpses))
     }
 
     async fn grant(&mut self, look: Look, corpses: &[Corpse]) -> Result<Option<Ended>> {
@@ -348,7 +330,7 @@ impl Asking<'_> {
         if self.root.shared.is_atomic() {
             let lease = self.root.shared.lease(0, self.asked.ttl);
             commit = commit.put(self.root.lease_key(place), lease);
-            if let Some(former) = former {
+            if let Some(former) = former.filter(|former| *former != place) {
                 commit = commit.delete(self.root.lease_key(former));
             }
         }
@@ -430,6 +412,24 @@ impl Asking<'_> {
         }
         Ok(None)
     }
+}
+
+/// Decides, looking for signs of life only where somebody is in the way.
+async fn decide(root: &Root, asked: &Asked, look: &Look) -> Result<(Decision, Vec<Corpse>)> {
+    let catalog = &look.catalog;
+    let decision = catalog.decide(asked, &BTreeSet::new());
+    let suspects = match &decision {
+        _ if catalog.is_crowded() => {
+            let claims = catalog.holders.iter().chain(&catalog.waiters);
+            let others = claims.filter(|claim| claim.id != asked.id);
+            others.map(|claim| claim.token).collect()
+        }
+        Decision::Blocked(blockers) => blockers.clone(),
+        _ => return Ok((decision, Vec::new())),
+    };
+    let corpses = root.corpses(look, &suspects).await?;
+    let dead = corpses.iter().map(|corpse| corpse.token).collect();
+    Ok((catalog.decide(asked, &dead), corpses))
 }
 
 /// A request that is given up takes back what it had entered.

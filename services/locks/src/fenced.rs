@@ -157,7 +157,8 @@ impl Guard {
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::Contended { key: key.clone(), attempts: ATTEMPTS_MAX })
+        let contended = Error::Contended { key: key.clone(), attempts: ATTEMPTS_MAX };
+        Err(pending.map_or(contended, |pending| pending.error))
     }
 
     /// Marks a key with this lock's token, and gives what it holds then; unless an earlier write,

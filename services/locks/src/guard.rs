@@ -285,6 +285,7 @@ impl Held {
             }
             let deadline = term.borrow_and_update().deadline;
             tokio::select! {
+                biased;
                 _ = term.changed() => {}
                 () = sleep_until(deadline) => {}
             }

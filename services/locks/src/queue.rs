@@ -25,7 +25,7 @@ enum Ears {
     /// Somebody tells. The watch begins with the first wait, and again after it broke.
     Told { watch: Option<BoxStream<'static, StoreResult<Event>>>, again_at: Instant },
     /// Nobody tells: looks, after pauses.
-    Looks { pause: Duration, left: u32 },
+    Looks { pause: Duration, left: u32, at: Option<Instant> },
 }
 
 /// Why a wait ended.
@@ -48,7 +48,7 @@ impl Line {
         let now = Instant::now();
         let ears = match root.shared.can_watch() {
             true => Ears::Told { watch: None, again_at: now },
-            false => Ears::Looks { pause: PAUSE_MIN, left: LOOKS_MAX },
+            false => Ears::Looks { pause: PAUSE_MIN, left: LOOKS_MAX, at: None },
         };
         Self { place: None, renewed: now, beat: 0, ears }
     }
@@ -85,16 +85,18 @@ impl Line {
         let due = [look_at, ends_at].into_iter().flatten().fold(renew_at, Instant::min);
         let told = match &mut self.ears {
             Ears::Told { watch, again_at } => {
-                let due =
-                    if watch.is_none() { due.min((*again_at).max(Instant::now())) } else { due };
+                let again = Some(*again_at).filter(|at| watch.is_none() && *at > Instant::now());
+                let due = again.map_or(due, |again| due.min(again));
                 told_by(root, watch, again_at, due).await
             }
-            Ears::Looks { pause, left } => {
-                let look_at = Instant::now() + root.shared.jittered(*pause);
+            Ears::Looks { pause, left, at } => {
+                let look_at =
+                    *at.get_or_insert_with(|| Instant::now() + root.shared.jittered(*pause));
                 sleep_until(look_at.min(due)).await;
                 if look_at <= due {
                     *left -= 1;
                     *pause = (*pause * 2).min(PAUSE_MAX);
+                    *at = None;
                 }
                 look_at <= due
             }
@@ -139,6 +141,7 @@ async fn told_by(
         *again_at = Instant::now() + WATCH_AGAIN;
         // What happened before its first event is seen by looking after it.
         let first = tokio::select! {
+            biased;
             first = begun.next() => first,
             () = sleep_until(due) => None,
         };
@@ -153,6 +156,7 @@ async fn told_by(
     };
     loop {
         let event = tokio::select! {
+            biased;
             event = watching.next() => event,
             () = sleep_until(due) => return false,
         };

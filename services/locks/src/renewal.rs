@@ -109,35 +109,29 @@ pub(crate) async fn keep(held: std::sync::Arc<Held>) {
     let grant = &held.grant;
     let mut beat = 0;
     let mut fence = FenceWatch::new(grant);
-    loop {
+    while held.loss().is_none() {
         let (renewed, deadline) = held.times();
         tokio::select! {
+            biased;
+            () = held.ended() => break,
             () = sleep_until(renewed + grant.ttl / 3) => {}
             () = fence.changed() => {}
-            () = held.ended() => return,
         }
         beat += 1;
         let sent = Instant::now();
-        if sent >= deadline {
-            held.lose(Loss::Expired);
-        } else {
-            match timeout_at(deadline, grant.renew(beat)).await {
-                Ok(Ok(true)) => held.renewed(sent),
-                Ok(Ok(false)) => held.lose(grant.reason().await),
-                Ok(Err(error)) if lasts(&error) => held.lose(Loss::Expired),
-                Ok(Err(_)) => {
-                    let pause = grant.root.shared.jittered(grant.ttl / 24);
-                    sleep_until((Instant::now() + pause).min(deadline)).await;
-                }
-                Err(_) => held.lose(Loss::Expired),
+        match timeout_at(deadline, grant.renew(beat)).await {
+            Ok(Ok(true)) => held.renewed(sent),
+            Ok(Ok(false)) => held.lose(grant.reason().await),
+            Ok(Err(error)) if lasts(&error) => held.lose(Loss::Expired),
+            Ok(Err(_)) => {
+                let pause = grant.root.shared.jittered(grant.ttl / 24);
+                sleep_until((Instant::now() + pause).min(deadline)).await;
             }
-        }
-        if held.loss().is_some() {
-            // Others need not wait for the lease to end.
-            let _ = grant.root.remove(&grant.id, None).await;
-            return;
+            Err(_) => held.lose(Loss::Expired),
         }
     }
+    // Others need not wait for the lease of a lost lock to end.
+    let _ = grant.root.remove(&grant.id, None).await;
 }
 
 /// Whether trying again cannot help.

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use keyward_engine::{Commit, Expect, Put, Version};
+use keyward_engine::{Commit, Expect, Put, Store, Version};
 use keyward_key::Key;
 use keyward_schema::LockTree;
 
@@ -28,6 +28,11 @@ impl Root {
     /// The key.
     pub fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.shared.store
     }
 
     /// The path that a name means: colon text, in which the aliases of the root's lock tree stand

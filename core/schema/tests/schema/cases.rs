@@ -451,8 +451,8 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case(
         "lock-alias",
-        "[stores.a]\n[locks.l]\nroot = '{page}'\npaths = ['issues', 'issues:{id}', '{other}:x', '{other}']\naliases = { «issue» = 'issues' }\n",
-        "could also be {other}",
+        "[stores.a]\n[locks.l]\nroot = '{page}'\npaths = ['issues', 'issues:{id}', '{n:u64}']\naliases = { «issue» = 'issues' }\n",
+        "could also be {n}",
         "another word",
     ),
     case(

@@ -1,0 +1,90 @@
+//! How often the store is asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use keyward_engine::{Engine, Store};
+use keyward_locks::{Error, Mode, Request};
+use keyward_memory::{Memory, Options};
+use keyward_testkit::{Call, Faults, FaultyEngine};
+
+use crate::fixture::{key, locks_on, page, path, take};
+
+fn counted(tier: keyward_engine::Tier) -> (FaultyEngine, keyward_locks::Locks) {
+    let memory: Arc<dyn Engine> = Arc::new(Memory::with(Options::tier(tier), keyward_engine::SystemClock));
+    let engine = FaultyEngine::new(memory, Faults::none());
+    let locks = locks_on(Store::new(engine.clone()));
+    (engine, locks)
+}
+
+fn calls(engine: &FaultyEngine) -> Vec<Call> {
+    engine.trace().into_iter().map(|(call, _)| call).collect()
+}
+
+#[tokio::test]
+async fn a_lock_that_nobody_else_wants_costs_a_read_and_two_commits() {
+    for tier in [keyward_engine::Tier::Atomic, keyward_engine::Tier::Recoverable] {
+        let (engine, locks) = counted(tier);
+        let root = page(&locks);
+        take(&root, "a").await.release().await.unwrap();
+        assert_eq!(calls(&engine), [Call::Get, Call::Commit, Call::Commit], "{tier}");
+        take(&root, "a").await.release().await.unwrap();
+        assert_eq!(calls(&engine).len(), 6, "{tier}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_are_renewed_every_third_of_their_time() {
+    let (engine, locks) = counted(keyward_engine::Tier::Recoverable);
+    let root = page(&locks);
+    let guard = take(&root, "a").await;
+    let before = calls(&engine).len();
+    tokio::time::sleep(Duration::from_secs(121)).await;
+    assert!(guard.is_held());
+    // A look and a commit each, after 40, 80 and 120 seconds.
+    assert_eq!(calls(&engine).len() - before, 6);
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_before_the_store_is_asked() {
+    let (engine, locks) = counted(keyward_engine::Tier::Atomic);
+    let root = page(&locks);
+    let asked = [path("a")];
+    for ttl in [Duration::ZERO, Duration::from_millis(99), Duration::from_secs(100_000)] {
+        let request = Request::default().ttl(ttl);
+        let refused = root.acquire(&asked, Mode::Exclusive, &request).await.unwrap_err();
+        assert!(matches!(refused, Error::BadRequest(_)), "{refused}");
+    }
+    for bad in ["a::b", ":", "50%", &"a:".repeat(17).to_string(), &"x".repeat(1_025)] {
+        let refused = keyward_locks::LockPath::parse(bad).unwrap_err();
+        assert!(matches!(refused, Error::BadPath { .. }), "{refused}");
+    }
+    let many = vec![path("a"); 65];
+    assert!(root.acquire(&many, Mode::Exclusive, &Request::default()).await.is_err());
+    assert_eq!(engine.calls(), 0);
+    assert!(locks.root(key("lock")).is_err());
+}
+
+#[tokio::test]
+async fn everything_that_is_counted_can_be_shown() {
+    let (_, locks) = counted(keyward_engine::Tier::Atomic);
+    let root = page(&locks);
+    let guard = take(&root, "a").await;
+    let tried = root.try_acquire(&[path("a")], Mode::Shared, &Request::default()).await.unwrap();
+    assert!(matches!(tried, keyward_locks::Tried::Held(_)));
+    guard.release().await.unwrap();
+    let mut registry = prometheus_client::registry::Registry::default();
+    locks.metrics().register(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for line in [
+        "keyward_locks_acquired_total 1",
+        "keyward_locks_contended_total 1",
+        "keyward_locks_wait_seconds_count 1",
+        "keyward_locks_takeovers_total 0",
+        "keyward_locks_fence_refusals_total 0",
+        "keyward_locks_queue_depth 0",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}

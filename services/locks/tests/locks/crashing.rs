@@ -1,0 +1,179 @@
+//! A crash before and after every call that an operation makes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use keyward_engine::{Engine, Entry, Store, Tier};
+use keyward_locks::{Change, Locks, Mode, Options, Request, Result, Root, Target};
+use keyward_memory::Memory;
+use keyward_testkit::{Fault, Faults, FaultyEngine, VirtualClock, When};
+
+use crate::fixture::{key, number, page, path, take};
+
+#[derive(Debug, Clone, Copy)]
+enum Operation {
+    Acquire,
+    Queue,
+    Renew,
+    Release,
+    Break,
+    Update,
+    Delete,
+}
+
+const ALL: [Operation; 7] = [
+    Operation::Acquire,
+    Operation::Queue,
+    Operation::Renew,
+    Operation::Release,
+    Operation::Break,
+    Operation::Update,
+    Operation::Delete,
+];
+
+fn root(engine: &FaultyEngine, seed: u64) -> Root {
+    let options = Options { seed: Some(seed), ..Options::default() };
+    page(&Locks::new(Store::new(engine.clone()), VirtualClock::new(), options).unwrap())
+}
+
+fn increment(entry: Option<&Entry>) -> Result<Change> {
+    let old = entry.map_or(0, |entry| entry.value.as_integer().unwrap());
+    Ok(Change::Put(number(old + 1)))
+}
+
+/// Does an operation, on a handle that may fail at any call, and says how it was answered.
+async fn act(root: &Root, operation: Operation, healthy: &Root) -> Result<()> {
+    let asked = [path("a")];
+    let request = Request::default().wait_max(Duration::from_secs(30));
+    match operation {
+        Operation::Acquire => {
+            let guard = root.acquire(&asked, Mode::Exclusive, &request).await?;
+            assert!(guard.is_held());
+            std::mem::forget(guard);
+        }
+        Operation::Queue => {
+            let held = take(healthy, "a").await;
+            let waiting = root.acquire(&asked, Mode::Exclusive, &request);
+            let released = async {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                held.release().await
+            };
+            let (guard, released) = tokio::join!(waiting, released);
+            released.unwrap();
+            std::mem::forget(guard?);
+        }
+        Operation::Renew => {
+            let guard = root.acquire(&asked, Mode::Exclusive, &request).await?;
+            tokio::time::sleep(Request::TTL_DEFAULT / 2).await;
+            std::mem::forget(guard);
+        }
+        Operation::Release => {
+            let guard = root.acquire(&asked, Mode::Exclusive, &request).await?;
+            guard.release().await?;
+        }
+        Operation::Break => {
+            let held = take(healthy, "a").await;
+            let broken = root.break_lock(&Target::Path(path("a")), "bob", "").await;
+            held.release().await?;
+            broken?;
+        }
+        Operation::Update | Operation::Delete => {
+            let guard = root.acquire(&asked, Mode::Exclusive, &request).await?;
+            let deletes = matches!(operation, Operation::Delete);
+            let updated = guard
+                .update(&key("k"), |entry| {
+                    if deletes { Ok(Change::Delete) } else { increment(entry) }
+                })
+                .await;
+            std::mem::forget(guard);
+            updated?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs an operation with a fault at one call; then others must be able to go on, with a higher
+/// token, and find what was acknowledged. Says whether the fault happened.
+async fn run(tier: Tier, operation: Operation, at: u64, fault: Fault) -> bool {
+    let told = format!("{tier} {operation:?} {at} {fault:?}");
+    let memory: Arc<dyn Engine> =
+        Arc::new(Memory::with(keyward_memory::Options::tier(tier), VirtualClock::new()));
+    let healthy = root(&FaultyEngine::new(memory.clone(), Faults::none()), 1);
+    let before = take(&healthy, "a").await;
+    before.update(&key("k"), increment).await.unwrap();
+    let first = before.token();
+    before.release().await.unwrap();
+
+    let engine = FaultyEngine::new(memory, Faults::script([(at, fault)]));
+    let faulty = root(&engine, 2);
+    let answered = act(&faulty, operation, &healthy).await;
+    let happened = engine.calls() > at;
+    let crashed = engine.is_crashed();
+    if !crashed && !matches!(operation, Operation::Update | Operation::Delete) {
+        // One lost answer is nothing that a caller needs to know of; a failure before anything was
+        // written may be told, and can be tried again.
+        let retryable = |error: &keyward_locks::Error| error.retryable();
+        assert!(answered.as_ref().err().is_none_or(retryable), "{told}: {answered:?}");
+    }
+    // The process dies in any case.
+    engine.kill();
+    let last = take(&healthy, "a").await;
+    assert!(last.token() > first, "{told}");
+    let value = last.get(&key("k")).await.unwrap().and_then(|entry| entry.value.as_integer());
+    match (operation, &answered) {
+        (Operation::Update, Ok(())) => assert_eq!(value, Some(2), "{told}"),
+        (Operation::Update, Err(_)) => assert!([Some(1), Some(2)].contains(&value), "{told}"),
+        (Operation::Delete, Ok(())) => assert_eq!(value, None, "{told}"),
+        (Operation::Delete, Err(_)) => assert!([Some(1), None].contains(&value), "{told}"),
+        _ => assert_eq!(value, Some(1), "{told}"),
+    }
+    last.update(&key("k"), increment).await.unwrap();
+    last.release().await.unwrap();
+    let standing = healthy.list().await.unwrap();
+    assert_eq!((standing.holders.len(), standing.waiters.len()), (0, 0), "{told}");
+    if tier == Tier::Atomic {
+        tokio::time::sleep(Request::TTL_DEFAULT * 2).await;
+        let left = healthy_roots(&healthy).await;
+        assert_eq!(left, 0, "{told}: fences or leases are left");
+    }
+    happened
+}
+
+async fn healthy_roots(root: &Root) -> usize {
+    use keyward_engine::Scan;
+    use keyward_key::{KeyRange, Prefix};
+    let store = root.clone();
+    let below = KeyRange::under(&Prefix::parse("lock").unwrap());
+    store.store().scan(&Scan::new(below)).await.unwrap().rows.len()
+}
+
+async fn everywhere(tier: Tier, operation: Operation) {
+    let faults = [
+        Fault::Crash(When::Before),
+        Fault::Crash(When::After),
+        Fault::Unanswered(When::Before),
+        Fault::Unanswered(When::After),
+        Fault::Fail,
+    ];
+    for fault in faults {
+        let mut at = 0;
+        while run(tier, operation, at, fault).await {
+            at += 1;
+        }
+        assert!(at > 0, "{operation:?} makes calls");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_commits_of_several_keys_nothing_is_lost_or_stuck() {
+    for operation in ALL {
+        everywhere(Tier::Atomic, operation).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_commits_of_single_keys_nothing_is_lost_or_stuck() {
+    for operation in ALL {
+        everywhere(Tier::Recoverable, operation).await;
+    }
+}

@@ -1,0 +1,12 @@
+//! Locks on every engine.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod asking;
+mod crashing;
+mod fencing;
+mod fixture;
+mod holding;
+mod naming;
+mod original;
+mod waiting;
