@@ -11,7 +11,8 @@ use keyward_testkit::{Call, Faults, FaultyEngine};
 use crate::fixture::{key, locks_on, page, path, take};
 
 fn counted(tier: keyward_engine::Tier) -> (FaultyEngine, keyward_locks::Locks) {
-    let memory: Arc<dyn Engine> = Arc::new(Memory::with(Options::tier(tier), keyward_engine::SystemClock));
+    let memory: Arc<dyn Engine> =
+        Arc::new(Memory::with(Options::tier(tier), keyward_engine::SystemClock));
     let engine = FaultyEngine::new(memory, Faults::none());
     let locks = locks_on(Store::new(engine.clone()));
     (engine, locks)

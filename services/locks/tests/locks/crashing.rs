@@ -81,9 +81,12 @@ async fn act(root: &Root, operation: Operation, healthy: &Root) -> Result<()> {
             let guard = root.acquire(&asked, Mode::Exclusive, &request).await?;
             let deletes = matches!(operation, Operation::Delete);
             let updated = guard
-                .update(&key("k"), |entry| {
-                    if deletes { Ok(Change::Delete) } else { increment(entry) }
-                })
+                .update(
+                    &key("k"),
+                    |entry| {
+                        if deletes { Ok(Change::Delete) } else { increment(entry) }
+                    },
+                )
                 .await;
             std::mem::forget(guard);
             updated?;

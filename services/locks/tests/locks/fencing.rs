@@ -170,7 +170,6 @@ async fn metadata_and_ends_of_entries_are_kept(place: Place) {
 async fn locks_are_refused_where_nothing_can_be_compared(place: Place) {
     let store = place.store().await;
     assert_eq!(store.capabilities().tier(), Tier::Advisory);
-    let refused =
-        keyward_locks::Locks::new(store, keyward_engine::SystemClock, Default::default());
+    let refused = keyward_locks::Locks::new(store, keyward_engine::SystemClock, Default::default());
     assert_eq!(refused.unwrap_err().code(), "unsupported");
 }

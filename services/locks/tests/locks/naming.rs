@@ -8,7 +8,8 @@ use keyward_schema::{EXAMPLE, Schema};
 use crate::fixture::{key, path};
 
 fn root(name: &str) -> Root {
-    let schema = Schema::parse(EXAMPLE, "schema.toml").unwrap_or_else(|problems| panic!("{problems}"));
+    let schema =
+        Schema::parse(EXAMPLE, "schema.toml").unwrap_or_else(|problems| panic!("{problems}"));
     let options = Options { trees: schema.locks, ..Options::default() };
     let locks = Locks::new(Store::new(Memory::new()), SystemClock, options).unwrap();
     locks.root(key(name)).unwrap()

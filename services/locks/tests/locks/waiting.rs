@@ -110,8 +110,7 @@ async fn a_holder_may_go_on_below_its_guard_while_others_wait_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_dead_are_replaced_soon_after_their_lease_and_no_sooner() {
-    for (tier, watches) in
-        [(Tier::Atomic, true), (Tier::Atomic, false), (Tier::Recoverable, false)]
+    for (tier, watches) in [(Tier::Atomic, true), (Tier::Atomic, false), (Tier::Recoverable, false)]
     {
         let engine = engine(tier);
         let (ours, theirs) = (node(&engine, watches), node(&engine, watches));
@@ -228,8 +227,7 @@ async fn a_full_line_is_refused() {
 async fn a_machine_clock_that_was_set_back_does_not_keep_the_dead_alive() {
     // The engine's clock stands still: no lease ever expires by it.
     let clock = keyward_testkit::TestClock::new();
-    let engine: Arc<dyn Engine> =
-        Arc::new(Memory::with(keyward_memory::Options::default(), clock));
+    let engine: Arc<dyn Engine> = Arc::new(Memory::with(keyward_memory::Options::default(), clock));
     let (ours, theirs) = (node(&engine, true), node(&engine, true));
     let held = take(&ours.root, "a").await;
     ours.engine.kill();

@@ -7,8 +7,8 @@ use keyward_engine::{
     Page, Result, Revision, Scan, Stats, WatchSupport, cannot_watch,
 };
 use keyward_key::{Key, KeyRange};
-use tokio::sync::watch;
 
+use super::switch::Switch;
 use super::{Call, Fault, Faults, When};
 
 /// An engine whose calls go wrong by plan: a handle of one process on a store that others may use
@@ -42,9 +42,9 @@ pub struct FaultyEngine {
     /// What the handle says it can do.
     capabilities: Arc<Capabilities>,
     /// Whether this handle is dead. Handles of one store have one each.
-    crashed: Arc<watch::Sender<bool>>,
+    crashed: Arc<Switch>,
     /// Whether this handle stands still, likewise.
-    paused: Arc<watch::Sender<bool>>,
+    paused: Arc<Switch>,
 }
 
 struct Script {
@@ -60,8 +60,8 @@ impl FaultyEngine {
             capabilities: Arc::new(inner.capabilities().clone()),
             inner,
             script: Arc::new(Mutex::new(Script { faults, trace })),
-            crashed: Arc::new(watch::Sender::new(false)),
-            paused: Arc::new(watch::Sender::new(false)),
+            crashed: Arc::default(),
+            paused: Arc::default(),
         }
     }
 
@@ -81,8 +81,8 @@ impl FaultyEngine {
             inner: self.inner.clone(),
             script: self.script.clone(),
             capabilities: self.capabilities.clone(),
-            crashed: Arc::new(watch::Sender::new(false)),
-            paused: Arc::new(watch::Sender::new(false)),
+            crashed: Arc::default(),
+            paused: Arc::default(),
         }
     }
 
@@ -93,7 +93,7 @@ impl FaultyEngine {
 
     /// Whether this handle is dead.
     pub fn is_crashed(&self) -> bool {
-        *self.crashed.borrow()
+        self.crashed.is_on()
     }
 
     /// Kills the handle between calls, as a SIGKILL of its process would.
@@ -104,17 +104,16 @@ impl FaultyEngine {
     /// Stops the handle, as SIGSTOP would its process: no call begins, none is answered, and watches
     /// are silent, until [`resume`](Self::resume).
     pub fn pause(&self) {
-        self.paused.send_replace(true);
+        self.paused.turn(true);
     }
 
     /// Lets a stopped handle go on.
     pub fn resume(&self) {
-        self.paused.send_replace(false);
+        self.paused.turn(false);
     }
 
     async fn going_on(&self) {
-        // Fails only without a sender, and this handle is one.
-        let _ = self.paused.subscribe().wait_for(|paused| !paused).await;
+        self.paused.is(false).await;
     }
 
     /// How many calls were made, by all handles. Calls of a dead handle do not count.
@@ -140,7 +139,7 @@ impl FaultyEngine {
     }
 
     fn crash(&self) {
-        self.crashed.send_replace(true);
+        self.crashed.turn(true);
     }
 
     /// Refuses what a dead handle is asked, before anything is done.
@@ -240,19 +239,15 @@ impl Engine for FaultyEngine {
             return cannot_watch(self.capabilities.engine);
         }
         let events = self.inner.watch(range, since);
-        let (crashed, paused) = (self.crashed.subscribe(), self.paused.subscribe());
+        let (crashed, paused) = (self.crashed.clone(), self.paused.clone());
         Box::pin(stream::unfold(Some((events, crashed, paused)), async |watching| {
-            let (mut events, mut crashed, mut paused) = watching?;
+            let (mut events, crashed, paused) = watching?;
             let event = tokio::select! {
                 biased;
-                // Does not match when the handle was dropped alive: then it never crashes.
-                Ok(_) = crashed.wait_for(|crashed| *crashed) => None,
+                () = crashed.is(true) => None,
                 event = events.next() => Some(event?),
             };
-            // A handle that was dropped stopped stays so.
-            if paused.wait_for(|paused| !paused).await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            paused.is(false).await;
             match event {
                 Some(event) => Some((event, Some((events, crashed, paused)))),
                 None => Some((Err(dead()), None)),

@@ -2,6 +2,7 @@
 
 mod engine;
 mod plan;
+mod switch;
 
 pub use engine::FaultyEngine;
 pub use plan::{Call, Fault, Faults, Rates, When};
