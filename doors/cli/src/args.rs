@@ -91,6 +91,20 @@ impl Target {
         config::schema_file(self.schema.as_deref(), self.config.as_deref())
     }
 
+    /// The schema file, if one was named or is here.
+    pub fn schema_file_if_any(&self) -> Result<Option<PathBuf>> {
+        match self.schema_file() {
+            Ok(file) => Ok(Some(file)),
+            Err(failure) if failure.is("no-schema") => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Whether the store was named for this command, not for all of them.
+    pub fn store_is_asked_for(&self) -> bool {
+        self.store_is_asked_for
+    }
+
     /// What the schema file declares, with the stores where they are: where the schema says, unless
     /// -s says otherwise; where the schema says nothing, as for commands without a schema.
     pub fn data(&self) -> Result<Data> {

@@ -1,6 +1,6 @@
 //! How the command ends: one table of exit codes, shown by `--help` and the man page.
 
-use keyward::{ErrorKind, migrate, records};
+use keyward::{ErrorKind, locks, migrate, records};
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,13 +17,15 @@ pub enum Exit {
     TooOld = 9,
     Differs = 10,
     Forbidden = 11,
+    Locked = 12,
+    Lost = 13,
     Internal = 70,
     Interrupted = 130,
 }
 
 impl Exit {
     /// Every code with what it means, in ascending order.
-    pub const TABLE: [(Self, &'static str); 14] = [
+    pub const TABLE: [(Self, &'static str); 16] = [
         (Self::Done, "done"),
         (Self::Absent, "the key or record is not there (get)"),
         (
@@ -50,6 +52,8 @@ impl Exit {
              something is left (doctor), or could not be done (migrate)",
         ),
         (Self::Forbidden, "the caller may not do this (record --as)"),
+        (Self::Locked, "the lock is somebody else's: not waited for, or in vain (lock)"),
+        (Self::Lost, "the lock was lost while it was held; a command under it was ended (lock)"),
         (Self::Internal, "a fault in keyward; please report it"),
         (Self::Interrupted, "interrupted (Ctrl-C)"),
     ];
@@ -101,6 +105,28 @@ impl From<&migrate::Error> for Exit {
             migrate::Error::Refused(_) => Self::Invalid,
             migrate::Error::Overtaken { .. } => Self::Conflict,
             migrate::Error::Damaged(_) => Self::Corrupt,
+            _ => Self::Internal,
+        }
+    }
+}
+
+impl From<&locks::Error> for Exit {
+    fn from(error: &locks::Error) -> Self {
+        use locks::Error;
+        match error {
+            Error::Store(error) => error.kind().into(),
+            Error::BadPath { .. }
+            | Error::BadRequest(_)
+            | Error::OutsideTree(_)
+            | Error::WouldDeadlock { .. } => Self::Invalid,
+            Error::TimedOut { .. } => Self::Locked,
+            Error::Lost { .. } => Self::Lost,
+            Error::NotHeld { .. } => Self::Absent,
+            Error::ForeignValue { .. } | Error::ForeignFence { .. } => Self::Conflict,
+            Error::Unsupported(_) | Error::Full { .. } => Self::Unable,
+            Error::Contended { .. } => Self::Unavailable,
+            Error::Damaged { .. } => Self::Corrupt,
+            // One this version does not know yet is not one the user can act on.
             _ => Self::Internal,
         }
     }

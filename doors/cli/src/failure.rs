@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use keyward::schema::Problems;
-use keyward::{ParseError, migrate, records};
+use keyward::{ParseError, locks, migrate, records};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -21,6 +21,8 @@ pub struct Failure {
     message: String,
     hint: Option<Hint>,
     retryable: bool,
+    /// The code of a command that was run, to exit with instead.
+    passed: Option<u8>,
 }
 
 #[derive(Debug)]
@@ -47,7 +49,7 @@ struct Body<'f> {
 impl Failure {
     /// A failure with the code that JSON shows for it.
     pub fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Self { exit, code, message: message.into(), hint: None, retryable: false }
+        Self { exit, code, message: message.into(), hint: None, retryable: false, passed: None }
     }
 
     /// Input that makes no sense as it is.
@@ -68,6 +70,11 @@ impl Failure {
     /// An exit code for what the output has told already.
     pub fn told(exit: Exit) -> Self {
         Self::new(exit, "told", "")
+    }
+
+    /// Another program's exit code, or that of a signal.
+    pub fn passed(code: u8, message: &str) -> Self {
+        Self { passed: Some(code), ..Self::new(Exit::Interrupted, "interrupted", message) }
     }
 
     /// Ctrl-C in the middle of work.
@@ -120,9 +127,19 @@ impl Failure {
         self
     }
 
-    /// The exit code.
+    /// How it is to be taken.
     pub fn exit(&self) -> Exit {
         self.exit
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        self.passed.unwrap_or(self.exit.code())
+    }
+
+    /// Whether this is the failure with a code that JSON shows.
+    pub fn is(&self, code: &str) -> bool {
+        self.code == code
     }
 
     /// Tells it, as text or as one JSON object.
@@ -170,6 +187,15 @@ impl From<migrate::Error> for Failure {
             error => {
                 Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
             }
+        }
+    }
+}
+
+impl From<locks::Error> for Failure {
+    fn from(error: locks::Error) -> Self {
+        Self {
+            retryable: error.retryable(),
+            ..Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
         }
     }
 }

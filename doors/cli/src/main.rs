@@ -32,12 +32,12 @@ fn main() -> ExitCode {
     };
     let mut output = Output::stdout(cli.form());
     let failed = run(cli, &mut output).err();
-    let exit = failed.map_or(Exit::Done, |failure| {
+    let code = failed.map_or(Exit::Done.code(), |failure| {
         // Where errors cannot be told, the exit code still speaks.
         let _ = failure.tell(&mut io::stderr(), output.json());
-        failure.exit()
+        failure.code()
     });
-    ExitCode::from(exit.code())
+    ExitCode::from(code)
 }
 
 fn run(cli: Cli, output: &mut Output) -> Result {

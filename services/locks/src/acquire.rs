@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use keyward_engine::{Commit, Expect, Json, Outcome, Put, Version};
-use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
 use crate::catalog::{Asked, CLAIMS_MAX, Catalog, Decision};
@@ -330,7 +329,7 @@ impl Asking<'_> {
         if self.root.shared.is_atomic() {
             let lease = self.root.shared.lease(0, self.asked.ttl);
             commit = commit.put(self.root.lease_key(place), lease);
-            if let Some(former) = former.filter(|former| *former != place) {
+            if let Some(former) = former {
                 commit = commit.delete(self.root.lease_key(former));
             }
         }
@@ -338,10 +337,12 @@ impl Asking<'_> {
             self.root.shared.metrics.contended.inc();
         }
         self.entered = true;
-        let line = self.line.get_or_insert_with(|| Line::new(self.root));
-        line.joins(place);
+        let sent = Instant::now();
         match self.root.shared.store.commit(commit).await? {
             Outcome::Applied { .. } => {
+                // Only now: a number that somebody else got instead is somebody else's lease.
+                let line = self.line.get_or_insert_with(|| Line::new(self.root));
+                line.joined(place, sent);
                 self.took_over(look, corpses);
                 Ok(None)
             }
@@ -435,12 +436,9 @@ async fn decide(root: &Root, asked: &Asked, look: &Look) -> Result<(Decision, Ve
 /// A request that is given up takes back what it had entered.
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        if !self.entered {
-            return;
-        }
-        if let Ok(runtime) = Handle::try_current() {
+        if self.entered {
             let (root, id) = (self.root.clone(), self.asked.id.clone());
-            runtime.spawn(async move { root.remove(&id, None).await });
+            self.root.shared.remove_later(root, id, None);
         }
     }
 }

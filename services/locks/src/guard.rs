@@ -3,7 +3,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use keyward_engine::{Check, Expect, Version};
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
@@ -213,11 +212,9 @@ impl Drop for Guard {
             return;
         }
         self.held.end();
-        if let Ok(runtime) = Handle::try_current() {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let (root, id) = (self.root().clone(), self.held.grant.id.clone());
-            runtime.spawn(async move { root.remove(&id, known).await });
-        }
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (root, id) = (self.root().clone(), self.held.grant.id.clone());
+        self.root().shared.remove_later(root, id, known);
     }
 }
 

@@ -5,13 +5,16 @@ use std::time::Duration;
 use fastrand::Rng;
 use jiff::Timestamp;
 use keyward_engine::{
-    Clock, Error as StoreError, ErrorKind, Expiry, ExpirySupport, Json, Put, Store, Tier,
+    Clock, Error as StoreError, ErrorKind, Expiry, ExpirySupport, Json, Put, Store, Tier, Version,
     WatchSupport,
 };
 use keyward_key::Key;
 use keyward_schema::LockTree;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::catalog::Catalog;
 use crate::look::Sightings;
 use crate::{Error, Guard, LockPath, Metrics, Mode, Request, Result, Root, Who};
 
@@ -40,6 +43,8 @@ pub(crate) struct Shared {
     pub metrics: Metrics,
     pub sightings: Sightings,
     rng: Mutex<Rng>,
+    /// How many releases are under way in the background.
+    releases: watch::Sender<usize>,
 }
 
 /// Some paths of one root, for [`Locks::acquire_all`].
@@ -72,6 +77,7 @@ impl Locks {
             metrics: Metrics::new(),
             sightings: Sightings::default(),
             rng: Mutex::new(Rng::with_seed(seed)),
+            releases: watch::Sender::new(0),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -114,6 +120,12 @@ impl Locks {
             }
         }
         Ok(guards)
+    }
+
+    /// Waits until what was dropped, guards and requests that were given up, is out of the store: for
+    /// a process that is about to end.
+    pub async fn settled(&self) {
+        self.shared.settled().await;
     }
 
     /// The store.
@@ -186,8 +198,36 @@ impl Shared {
         }
     }
 
+    /// Takes a request out of its catalog in the background, if a runtime is there.
+    pub fn remove_later(&self, root: Root, id: String, known: Option<(Version, Catalog)>) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        self.releases.send_modify(|count| *count += 1);
+        let under_way = UnderWay(root.clone());
+        runtime.spawn(async move {
+            // What cannot be taken back ends with its lease.
+            let _ = root.remove(&id, known).await;
+            drop(under_way);
+        });
+    }
+
+    pub async fn settled(&self) {
+        // Fails only without a sender, and this is one.
+        let _ = self.releases.subscribe().wait_for(|count| *count == 0).await;
+    }
+
     fn rng(&self) -> std::sync::MutexGuard<'_, Rng> {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A release in the background, counted until it is done or its runtime ends.
+struct UnderWay(Root);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.shared.releases.send_modify(|count| *count -= 1);
     }
 }
 

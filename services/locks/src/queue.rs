@@ -57,10 +57,10 @@ impl Line {
         self.place
     }
 
-    /// About to stand at a place.
-    pub fn joins(&mut self, place: u64) {
+    /// Stands at a place, since a commit that was sent then.
+    pub fn joined(&mut self, place: u64, sent: Instant) {
         self.place = Some(place);
-        self.renewed = Instant::now();
+        self.renewed = sent;
     }
 
     /// The place that the catalog says.

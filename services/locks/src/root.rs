@@ -35,6 +35,12 @@ impl Root {
         &self.shared.store
     }
 
+    /// Waits until what was dropped is out of the store, as [`Locks::settled`](crate::Locks::settled)
+    /// does.
+    pub async fn settled(&self) {
+        self.shared.settled().await;
+    }
+
     /// The path that a name means: colon text, in which the aliases of the root's lock tree stand
     /// for what they are declared to be, and the root's own name for all of it. Refused if the tree
     /// has no such path.

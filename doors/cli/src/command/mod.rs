@@ -10,6 +10,7 @@ mod doctor;
 mod export;
 mod get;
 mod import;
+mod lock;
 mod ls;
 mod man;
 mod migrate;
@@ -47,6 +48,7 @@ pub enum Command {
     Compact(compact::Arguments),
     Schema(schema::Arguments),
     Record(Box<record::Arguments>),
+    Lock(lock::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -72,6 +74,7 @@ impl Command {
             Self::Compact(arguments) => compact::run(arguments, target, output).await,
             Self::Schema(arguments) => schema::run(arguments, target, output),
             Self::Record(arguments) => record::run(*arguments, target, output).await,
+            Self::Lock(arguments) => lock::run(arguments, target, output).await,
             Self::Completions(arguments) => completions::run(arguments, output),
             Self::Man(arguments) => man::run(arguments, output),
         }

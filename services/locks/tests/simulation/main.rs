@@ -7,6 +7,7 @@
 mod engine;
 mod journal;
 mod node;
+mod register;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,6 +21,7 @@ use tokio::task::LocalSet;
 use engine::Checked;
 use journal::Journal;
 use node::Node;
+use register::Register;
 
 const NODES_MIN: u64 = 2;
 const NODES_MAX: u64 = 5;
@@ -88,9 +90,17 @@ fn run(world: World, seed: u64) -> Journal {
         let clock = VirtualClock::new();
         let engine = Checked::new(world.tier, clock);
         let nodes = rng.u64(NODES_MIN..=NODES_MAX);
+        let register = Register::default();
         let mut tasks = Vec::new();
         for number in 0..nodes {
-            let node = Node::new(number, world, &engine, clock, Rng::with_seed(rng.u64(..)));
+            let node = Node::new(
+                number,
+                world,
+                &engine,
+                clock,
+                Rng::with_seed(rng.u64(..)),
+                register.clone(),
+            );
             tasks.push(tokio::task::spawn_local(node.run(journal.clone())));
         }
         for task in tasks {

@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 use crate::World;
 use crate::engine::{Checked, root_key};
 use crate::journal::{Fate, Journal, appended};
+use crate::register::Register;
 
 const OPERATIONS: usize = 5;
 const TTL: Duration = Duration::from_secs(10);
@@ -38,6 +39,7 @@ pub struct Node {
     root: Root,
     locks: Locks,
     rng: Rng,
+    register: Register,
 }
 
 impl Node {
@@ -48,6 +50,7 @@ impl Node {
         engine: &Checked,
         clock: VirtualClock,
         mut rng: Rng,
+        register: Register,
     ) -> Self {
         let delays = [Duration::from_millis(20), Duration::from_secs(2), TTL * 3 / 2];
         let rates = Rates {
@@ -59,11 +62,12 @@ impl Node {
         };
         let skew = SignedDuration::from_secs(rng.i64(-300..=300));
         let faults = Faults::seeded(rng.u64(..) ^ number, rates);
-        Self::with(world, engine, clock.skewed(skew), faults, rng)
+        Self::with(world, engine, clock.skewed(skew), faults, rng, register)
     }
 
     pub fn healthy(world: World, engine: &Checked, clock: VirtualClock) -> Self {
-        Self::with(world, engine, clock, Faults::none(), Rng::with_seed(u64::MAX))
+        let rng = Rng::with_seed(u64::MAX);
+        Self::with(world, engine, clock, Faults::none(), rng, Register::default())
     }
 
     fn with(
@@ -72,6 +76,7 @@ impl Node {
         clock: VirtualClock,
         faults: Faults,
         mut rng: Rng,
+        register: Register,
     ) -> Self {
         let engine = FaultyEngine::new(Arc::new(engine.clone()), faults).acting_as(|able| {
             if !world.watches {
@@ -79,7 +84,7 @@ impl Node {
             }
         });
         let (locks, root) = open(&engine, clock, rng.u64(..));
-        Self { world, clock, engine, root, locks, rng }
+        Self { world, clock, engine, root, locks, rng, register }
     }
 
     /// Starts again after a crash, with nothing remembered.
@@ -147,6 +152,7 @@ impl Node {
             Err(error) => panic!("{error}"),
         };
         journal.borrow_mut().count("granted");
+        let guard = self.register.enter(guard, None);
         match mode {
             Mode::Exclusive => self.work(&guard, journal).await,
             Mode::Shared => self.read(&guard).await,
@@ -154,7 +160,8 @@ impl Node {
         self.finish(guard, journal).await;
     }
 
-    async fn finish(&mut self, guard: Guard, journal: &Shared) {
+    async fn finish(&mut self, guard: Rc<Guard>, journal: &Shared) {
+        let guard = self.register.strike(guard);
         if self.engine.is_crashed() {
             // Its process is gone: nothing is given back.
             std::mem::forget(guard);
@@ -184,6 +191,7 @@ impl Node {
                 let below = guard.descend(&[leaf], Mode::Exclusive, &request).await;
                 if let Ok(below) = below {
                     journal.borrow_mut().count("descended");
+                    let below = self.register.enter(below, Some(guard));
                     self.write(&below, key, journal).await;
                     self.finish(below, journal).await;
                 }
@@ -272,6 +280,7 @@ impl Node {
         match self.root.try_acquire(&paths, mode, &Request::default().ttl(TTL)).await {
             Ok(Tried::Granted(guard)) => {
                 journal.borrow_mut().count("granted");
+                let guard = self.register.enter(guard, None);
                 self.work(&guard, journal).await;
                 self.finish(guard, journal).await;
             }
@@ -292,6 +301,7 @@ impl Node {
         let Ok(standing) = self.root.list().await else { return };
         let Some(holder) = self.rng.choice(&standing.holders) else { return };
         let target = Target::Token(holder.token);
+        self.register.breaks(holder.token);
         if self.root.break_lock(&target, "the operator", "for a test").await.is_ok() {
             journal.borrow_mut().count("breaks");
         }
