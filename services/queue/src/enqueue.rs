@@ -1,0 +1,254 @@
+//! Putting messages into a queue.
+
+use std::collections::HashMap;
+
+use keyward_engine::{Commit, Error as StoreError, Expect, Json};
+
+use crate::attempt::done_mark;
+use crate::job::Trace;
+use crate::moment::Moment;
+use crate::queue::{Committed, Found, TRIES};
+use crate::row::{Row, State};
+use crate::{Enqueued, Error, Message, Places, Queue, Result};
+
+/// A message with its id, as it is going to be written.
+pub(crate) struct Draft {
+    pub id: String,
+    pub row: Row,
+    pub replaces: bool,
+}
+
+/// What a commit would do for each message.
+pub(crate) struct Plan {
+    pub commit: Commit,
+    pub fates: Vec<Enqueued>,
+}
+
+impl Queue {
+    /// The most messages that are enqueued together.
+    pub const ENQUEUE_MAX: usize = 1_000;
+
+    /// Enqueues a message. With an id that is given it is idempotent: the same content again is
+    /// [`Enqueued::Duplicate`], other content is refused, unless the message
+    /// [replaces](Message::replacing).
+    pub async fn enqueue(&self, message: Message) -> Result<Enqueued> {
+        let mut fates = self.enqueue_all(vec![message]).await?;
+        fates.pop().ok_or_else(|| Error::BadMessage("no message was given".to_owned()))
+    }
+
+    /// Enqueues messages in one commit, all or none, in this order.
+    pub async fn enqueue_all(&self, messages: Vec<Message>) -> Result<Vec<Enqueued>> {
+        let drafts = self.drafts(messages)?;
+        let mut unsure: Option<(Vec<Enqueued>, StoreError)> = None;
+        for _ in 0..TRIES {
+            let plan = match self.plan(Commit::new(), &drafts, unsure.is_some()).await {
+                Ok(plan) => plan,
+                // What cannot be read does not tell whether the commit was done.
+                Err(error) if error.is_passing() => match unsure {
+                    Some((_, unknown)) => return Err(unknown.into()),
+                    None => return Err(error),
+                },
+                Err(error) => return Err(error),
+            };
+            if plan.commit.writes.is_empty() {
+                return Ok(unsure.map_or(plan.fates, |(fates, _)| fates));
+            }
+            match self.commit(plan.commit).await? {
+                Committed::Applied(_) => {
+                    self.count_enqueued(&plan.fates);
+                    return Ok(plan.fates);
+                }
+                Committed::Conflicted(_) => {}
+                Committed::Unknown(error) => unsure = Some((plan.fates, error)),
+            }
+        }
+        match unsure {
+            Some((_, unknown)) => Err(unknown.into()),
+            None => Err(self.contended(format_args!("the queue {}", self.name()))),
+        }
+    }
+
+    /// Adds messages to a commit of other data, so that both are done or neither. The fates are what
+    /// the commit does if it is applied; if one of its checks fails, enqueue again with a new
+    /// commit. Messages that are duplicates add nothing.
+    pub async fn enqueue_in(
+        &self,
+        commit: Commit,
+        messages: Vec<Message>,
+    ) -> Result<(Commit, Vec<Enqueued>)> {
+        let drafts = self.drafts(messages)?;
+        let plan = self.plan(commit, &drafts, false).await?;
+        self.count_enqueued(&plan.fates);
+        Ok((plan.commit, plan.fates))
+    }
+
+    fn count_enqueued(&self, fates: &[Enqueued]) {
+        let new = fates.iter().filter(|fate| !matches!(fate, Enqueued::Duplicate { .. }));
+        self.0.metrics.enqueued.inc_by(new.count() as u64);
+    }
+
+    fn drafts(&self, messages: Vec<Message>) -> Result<Vec<Draft>> {
+        if messages.len() > Self::ENQUEUE_MAX {
+            return Err(Error::BadMessage(format!(
+                "{} messages are too many at once; enqueue at most {}",
+                messages.len(),
+                Self::ENQUEUE_MAX
+            )));
+        }
+        let now = self.now();
+        messages.into_iter().map(|message| self.draft(message, now)).collect()
+    }
+
+    pub(crate) fn draft(&self, message: Message, now: Moment) -> Result<Draft> {
+        let Message { payload, id, version, delay, replaces } = message;
+        Row::admit(&payload, self.0.places.layout())?;
+        let keyed = id.is_some();
+        let id = match id {
+            Some(id) => checked_id(id)?,
+            None => self.new_id(now)?,
+        };
+        let delay = delay.filter(|delay| !delay.is_zero());
+        let row = Row {
+            version,
+            state: if delay.is_some() { State::Delayed } else { State::Ready },
+            retry_count: 0,
+            created_at: now,
+            enqueued_at: None,
+            due_at: delay.map(|delay| now.after(delay)),
+            attempt: None,
+            error_message: None,
+            history: Vec::new(),
+            job: None,
+            keyed,
+            dead_at: None,
+            reason: None,
+            payload,
+        };
+        Ok(Draft { id, row, replaces })
+    }
+
+    /// What to write, by what is there. If `unsure`, an earlier commit of the same drafts may have
+    /// been done.
+    pub(crate) async fn plan(
+        &self,
+        mut commit: Commit,
+        drafts: &[Draft],
+        unsure: bool,
+    ) -> Result<Plan> {
+        let read: Vec<&Draft> = drafts.iter().filter(|draft| unsure || draft.row.keyed).collect();
+        let keys: Vec<_> = read.iter().flat_map(|draft| self.keys_of(&draft.id)).collect();
+        let mut entries = match keys.is_empty() {
+            true => Vec::new(),
+            false => self.0.store.get_many(&keys).await?,
+        }
+        .into_iter();
+        let mut fates = Vec::with_capacity(drafts.len());
+        let mut earlier: HashMap<&str, &Draft> = HashMap::new();
+        for draft in drafts {
+            let found = match unsure || draft.row.keyed {
+                true => {
+                    let three = entries.by_ref().take(3).collect();
+                    self.found(&self.keys_of(&draft.id), three)?
+                }
+                false => Found { row: None, dead: None, claim: None },
+            };
+            let id = draft.id.clone();
+            match earlier.insert(&draft.id, draft) {
+                Some(twin) if twin.row.has_content_of(&draft.row) => {
+                    fates.push(Enqueued::Duplicate { id });
+                    continue;
+                }
+                Some(_) => return Err(self.taken(id)),
+                None => {}
+            }
+            let fate;
+            (commit, fate) = self.plan_one(commit, draft, found, unsure)?;
+            fates.push(fate);
+        }
+        Ok(Plan { commit, fates })
+    }
+
+    fn plan_one(
+        &self,
+        mut commit: Commit,
+        draft: &Draft,
+        found: Found,
+        unsure: bool,
+    ) -> Result<(Commit, Enqueued)> {
+        let places = &self.0.places;
+        let id = draft.id.clone();
+        let new_entry = draft.row.entry(places, &id);
+        let same = |old: &Row| old.has_content_of(&draft.row);
+        let mut fate = Enqueued::Added { id: id.clone() };
+        if let Some((old, version)) = &found.row {
+            if same(old) {
+                return Ok((commit, Enqueued::Duplicate { id }));
+            }
+            if !draft.replaces {
+                return Err(self.taken(id));
+            }
+            let gone = Err(Trace::dropped("another version of the message took its place"));
+            commit = self.finish_job(commit, &id, old, self.now(), gone)?;
+            commit = commit.check(places.row(&id), Expect::Version(version.clone()));
+            let old_entry = old.entry(places, &id);
+            if old_entry != new_entry {
+                commit = commit.delete(old_entry);
+            }
+            if old.attempt.is_some() {
+                commit = commit.delete(places.claim(&id));
+            }
+            fate = Enqueued::Replaced { id: id.clone() };
+        } else {
+            let done = found.claim.as_ref().and_then(done_mark);
+            let is_done = done.is_some_and(|mark| {
+                (!draft.replaces || unsure)
+                    && (!draft.row.keyed || mark.digest.as_deref() == Some(&*draft.row.digest()))
+            });
+            if is_done {
+                return Ok((commit, Enqueued::Duplicate { id }));
+            }
+            commit = commit.check(places.row(&id), Expect::Absent);
+        }
+        if let Some((old, version)) = &found.dead {
+            if same(old) && found.row.is_none() {
+                return Ok((commit_without_last_check(commit), Enqueued::Duplicate { id }));
+            }
+            if !draft.replaces {
+                return Err(self.taken(id));
+            }
+            commit = commit
+                .check(places.dead_letter(&id), Expect::Version(version.clone()))
+                .delete(places.dead_letter(&id));
+            fate = Enqueued::Replaced { id: id.clone() };
+        } else if draft.row.keyed {
+            commit = commit.check(places.dead_letter(&id), Expect::Absent);
+        }
+        Ok((self.put_row(commit, &id, &draft.row)?, fate))
+    }
+
+    pub(crate) fn taken(&self, id: String) -> Error {
+        Error::IdTaken { queue: self.name().to_owned(), id }
+    }
+}
+
+/// Takes back the check of the row, where nothing is written after all.
+fn commit_without_last_check(mut commit: Commit) -> Commit {
+    commit.checks.pop();
+    commit
+}
+
+fn checked_id(id: String) -> Result<String> {
+    if id.is_empty() || id.len() > Places::ID_BYTES_MAX {
+        return Err(Error::BadMessage(format!(
+            "the id of a message has 1 to {} bytes, not {}",
+            Places::ID_BYTES_MAX,
+            id.len()
+        )));
+    }
+    Ok(id)
+}
+
+/// JSON of our own making.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<Json> {
+    Json::from_value(value).map_err(|error| Error::BadMessage(error.to_string()))
+}

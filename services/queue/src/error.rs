@@ -1,0 +1,120 @@
+use keyward_engine::{Error as StoreError, ErrorKind, Tier};
+
+/// The result of an operation on a queue or job.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation was refused or failed. Unless it is the store's own error, nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store below refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The engine cannot change a row and its index entry together.
+    #[error(
+        "queues need commits of several keys, and the {engine} engine has the {tier} tier: \
+         a message could be lost between its row and its place in the queue"
+    )]
+    NeedsAtomic {
+        /// The engine.
+        engine: &'static str,
+        /// Its tier.
+        tier: Tier,
+    },
+    /// The engine cannot keep a lease as asked for.
+    #[error("leases of {lease_ms} ms cannot be kept by the {engine} engine: {reason}")]
+    NoLease {
+        /// The engine.
+        engine: &'static str,
+        /// The lease asked for.
+        lease_ms: u128,
+        /// What it cannot do.
+        reason: String,
+    },
+    /// The name, the id or the payload cannot be used.
+    #[error("{0}")]
+    BadMessage(String),
+    /// Another message has this id.
+    #[error("the queue {queue} already has a message {id:?} with other content")]
+    IdTaken {
+        /// The queue.
+        queue: String,
+        /// The id.
+        id: String,
+    },
+    /// The attempt is no longer the current one: the lease ended and another worker took over, or
+    /// the message was cancelled, dropped or replaced.
+    #[error("the message {id:?} is no longer held by this attempt")]
+    Lost {
+        /// The message.
+        id: String,
+    },
+    /// Others changed the same rows again and again.
+    #[error("others kept changing {what} at the same time; gave up after {attempts} attempts")]
+    Contended {
+        /// What was to be changed.
+        what: String,
+        /// How often it was tried.
+        attempts: usize,
+    },
+    /// A row makes no sense.
+    #[error("what the store keeps at {key} is not what a queue wrote: {reason}")]
+    Damaged {
+        /// The key.
+        key: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No randomness to be had.
+    #[error("the system gives no random numbers: {0}")]
+    NoEntropy(String),
+}
+
+impl Error {
+    /// The stable code shown by every door.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind().code(),
+            Self::NeedsAtomic { .. } | Self::NoLease { .. } => ErrorKind::Unsupported.code(),
+            Self::BadMessage(_) => "bad-message",
+            Self::IdTaken { .. } => "id-taken",
+            Self::Lost { .. } => "lost",
+            Self::Contended { .. } => "contended",
+            Self::Damaged { .. } => ErrorKind::Corrupt.code(),
+            Self::NoEntropy(_) => ErrorKind::Internal.code(),
+        }
+    }
+
+    /// What to do next, in one sentence.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind().hint(),
+            Self::NeedsAtomic { .. } => {
+                "Keep the queue in a store on an engine of the atomic tier, such as embedded."
+            }
+            Self::NoLease { .. } => "Choose a longer lease, or another engine.",
+            Self::BadMessage(_) => "Change the message; nothing was enqueued.",
+            Self::IdTaken { .. } => "Choose another id, or replace the message.",
+            Self::Lost { .. } => "Stop working on it; nothing was changed.",
+            Self::Contended { .. } => "Try again; nothing was done.",
+            Self::Damaged { .. } => "Look at the key, and delete it if nobody needs it.",
+            Self::NoEntropy(_) => ErrorKind::Internal.hint(),
+        }
+    }
+
+    /// Whether the same request may succeed later, without a risk of doing it twice.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Store(error) => error.kind().retryable(),
+            Self::Contended { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the store only could not be reached.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self, Self::Store(error)
+            if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::OutcomeUnknown))
+            || matches!(self, Self::Contended { .. })
+    }
+}

@@ -1,0 +1,384 @@
+//! Submitting jobs, and following them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt, select};
+use keyward_engine::{
+    BoxStream, Clock, Commit, Cursor, Error as StoreError, Event, Expect, Json, Scan, Store,
+    Version, WatchSupport,
+};
+use keyward_key::KeyRange;
+
+use crate::job::{self, Record, Trace};
+use crate::queue::{Committed, TRIES};
+use crate::row::{JobTag, Row};
+use crate::{Error, Job, Message, Options, Queue, Result, Status};
+
+/// The jobs of a store: messages of its queues whose course and result are kept.
+#[derive(Debug, Clone)]
+pub struct Jobs {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    queues: Arc<Mutex<BTreeMap<String, Queue>>>,
+}
+
+/// How a job is submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobOptions {
+    /// Its id, an idempotency key: the same job submitted again is told as a duplicate. `None` makes
+    /// one up.
+    pub id: Option<String>,
+    /// How long it is kept after its end.
+    pub retention: Duration,
+    /// How long one attempt may take; an attempt that takes longer has failed.
+    pub timeout: Option<Duration>,
+    /// Not to be begun before this time has passed.
+    pub delay: Option<Duration>,
+}
+
+impl Default for JobOptions {
+    /// An id is made up, and the end is kept for a day.
+    fn default() -> Self {
+        Self { id: None, retention: Duration::from_secs(86_400), timeout: None, delay: None }
+    }
+}
+
+/// What became of a job that was to be submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Submitted {
+    /// It is in its queue.
+    Added {
+        /// Its id.
+        id: String,
+    },
+    /// It was submitted before; nothing was written.
+    Duplicate {
+        /// Its id.
+        id: String,
+    },
+}
+
+impl Submitted {
+    /// The job's id.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Added { id } | Self::Duplicate { id } => id,
+        }
+    }
+}
+
+/// What became of a job that was to be cancelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cancelled {
+    /// It is cancelled. A worker that has it in hand is told, and cannot complete it.
+    Done,
+    /// It had ended so before.
+    Finished(Status),
+    /// There is no such job.
+    Unknown,
+}
+
+/// Waits between looks where an engine cannot watch.
+const POLL_MIN: Duration = Duration::from_millis(100);
+const POLL_MAX: Duration = Duration::from_secs(5);
+
+impl Jobs {
+    /// The most jobs on one page.
+    pub const LIST_MAX: usize = 1_000;
+
+    /// The jobs of a store. Refused where queues are ([`Queue::new`]).
+    pub fn new(store: Store, clock: impl Clock, options: Options) -> Result<Self> {
+        let jobs = Self { store, clock: Arc::new(clock), options, queues: Arc::default() };
+        // Any name shows whether the engine can keep a queue.
+        jobs.queue("jobs")?;
+        Ok(jobs)
+    }
+
+    /// A queue that jobs are submitted to.
+    pub fn queue(&self, name: &str) -> Result<Queue> {
+        /// Names may come from outside, so there is an end to how many are kept.
+        const KEPT_MAX: usize = 1_000;
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = queues.get(name) {
+            return Ok(queue.clone());
+        }
+        let options = Options { places: None, ..self.options.clone() };
+        let queue = Queue::shared(self.store.clone(), name, self.clock.clone(), options)?;
+        if queues.len() < KEPT_MAX {
+            queues.insert(name.to_owned(), queue.clone());
+        }
+        Ok(queue)
+    }
+
+    /// Submits a job to a queue: its record and its message in one commit.
+    pub async fn submit(
+        &self,
+        queue: &str,
+        payload: Json,
+        options: JobOptions,
+    ) -> Result<Submitted> {
+        let queue = self.queue(queue)?;
+        let now = queue.now();
+        let given = options.id.is_some();
+        let id = match options.id {
+            Some(id) => id,
+            None => queue.new_id(now)?,
+        };
+        let message = Message { delay: options.delay, ..Message::new(payload).id(&*id) };
+        let mut draft = queue.draft(message, now)?;
+        let tag = JobTag {
+            submitted_at: now,
+            retention_ms: millis(options.retention),
+            timeout_ms: options.timeout.map(millis),
+            digest: draft.row.digest(),
+        };
+        let record = job::submitted(queue.name(), &tag)?;
+        draft.row.job = Some(tag.clone());
+        let key = job::key(&id)?;
+        let commit = Commit::new()
+            .check(key.clone(), Expect::Absent)
+            .check(queue.0.places.row(&id), Expect::Absent)
+            .check(queue.0.places.dead_letter(&id), Expect::Absent)
+            .put(key.clone(), record);
+        let commit = queue.put_row(commit, &id, &draft.row)?;
+        let mut unknown: Option<StoreError> = None;
+        for _ in 0..TRIES {
+            match queue.commit(commit.clone()).await? {
+                Committed::Applied(_) => {
+                    queue.metrics().enqueued.inc();
+                    return Ok(Submitted::Added { id });
+                }
+                Committed::Conflicted(_) => {}
+                Committed::Unknown(error) => unknown = Some(error),
+            }
+            let was_unknown = unknown.is_some();
+            let error = unknown.take();
+            let found = match error {
+                Some(error) => queue.read_again(std::slice::from_ref(&key), error).await?,
+                None => vec![self.store.get(&key).await?],
+            };
+            match found.into_iter().next().flatten() {
+                Some(entry) => {
+                    let record = Record::decode(&key, &entry)?;
+                    return match record.digest == tag.digest && record.queue == queue.name() {
+                        true if was_unknown && !given => Ok(Submitted::Added { id }),
+                        true => Ok(Submitted::Duplicate { id }),
+                        false => Err(queue.taken(id)),
+                    };
+                }
+                // A message of this id that is no job, or one whose job has expired.
+                None if !was_unknown => {
+                    let found = queue.find(&id).await?;
+                    if found.row.is_some() || found.dead.is_some() {
+                        return Err(queue.taken(id));
+                    }
+                }
+                None => {}
+            }
+        }
+        Err(queue.contended(format_args!("the job {id}")))
+    }
+
+    /// A job with its status, if it is there. Reading changes nothing.
+    pub async fn get(&self, id: &str) -> Result<Option<Job>> {
+        Ok(self.read(id).await?.map(|(record, row, _)| {
+            let row = row.map(|(row, _)| row);
+            record.job(id, row.as_ref())
+        }))
+    }
+
+    /// What a job is doing, or how it ended; `None` if it is not there.
+    pub async fn status(&self, id: &str) -> Result<Option<Status>> {
+        Ok(self.get(id).await?.map(|job| job.status))
+    }
+
+    /// The record and the row at one moment; the row only of a job that has not ended.
+    async fn read(&self, id: &str) -> Result<Option<(Record, Option<(Row, Version)>, Version)>> {
+        let key = job::key(id)?;
+        let Some(entry) = self.store.get(&key).await? else { return Ok(None) };
+        let record = Record::decode(&key, &entry)?;
+        if record.is_final() {
+            return Ok(Some((record, None, entry.version)));
+        }
+        let queue = self.queue(&record.queue)?;
+        let keys = [key, queue.0.places.row(id)];
+        let mut found = self.store.get_many(&keys).await?.into_iter();
+        let Some(entry) = found.next().flatten() else { return Ok(None) };
+        let record = Record::decode(&keys[0], &entry)?;
+        let row = match found.next().flatten() {
+            Some(stored) => Some((queue.decode(&keys[1], &stored)?, stored.version)),
+            None => None,
+        };
+        Ok(Some((record, row, entry.version)))
+    }
+
+    /// The statuses of a job from now on, each once, the last one final. Ends without one if the job
+    /// is not there, or no longer. By the store's feed where it has one; else by looking again,
+    /// more and more seldom.
+    pub fn watch(&self, id: &str) -> BoxStream<'static, Result<Status>> {
+        let watching = Watching {
+            jobs: self.clone(),
+            id: id.to_owned(),
+            events: None,
+            last: None,
+            queue: None,
+            pause: POLL_MIN,
+        };
+        Box::pin(stream::unfold(Some(watching), |watching| async move {
+            let mut watching = watching?;
+            match watching.next().await {
+                Ok(Some(status)) => {
+                    let more = (!status.is_final()).then_some(watching);
+                    Some((Ok(status), more))
+                }
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        }))
+    }
+
+    /// Cancels a job: it leaves its queue, and its status is a trace that says so. `by` is who
+    /// wanted it.
+    pub async fn cancel(&self, id: &str, by: &str) -> Result<Cancelled> {
+        let mut tried = false;
+        for _ in 0..TRIES {
+            let Some((record, row, version)) = self.read(id).await? else {
+                return Ok(Cancelled::Unknown);
+            };
+            let queue = self.queue(&record.queue)?;
+            if record.is_final() {
+                let status = record.job(id, None).status;
+                let is_mine = tried
+                    && matches!(&status, Status::Trace(trace) if trace.kind == "cancelled");
+                return Ok(if is_mine { Cancelled::Done } else { Cancelled::Finished(status) });
+            }
+            let attempts = row.as_ref().map_or(0, |(row, _)| match row.attempt {
+                Some(_) => row.next_attempt(),
+                None => row.retry_count,
+            });
+            let trace = Trace::cancelled(&format!("cancelled by {by}"), attempts);
+            let end = job::finished(queue.name(), &record.tag(), queue.now(), Err(trace))?;
+            let key = job::key(id)?;
+            let mut commit =
+                Commit::new().check(key.clone(), Expect::Version(version)).put(key, end);
+            if let Some((row, version)) = &row {
+                commit = queue.remove_row(commit, id, row, version);
+            }
+            match queue.commit(commit).await? {
+                Committed::Applied(_) => return Ok(Cancelled::Done),
+                Committed::Conflicted(_) => {}
+                Committed::Unknown(_) => tried = true,
+            }
+        }
+        Err(Error::Contended { what: format!("the job {id}"), attempts: TRIES })
+    }
+
+    /// One page of the jobs, by id: at most `limit` after the id `after`. What a job is doing is read
+    /// with it.
+    pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Job>> {
+        let limit = limit.clamp(1, Self::LIST_MAX);
+        let mut cursor = after.map(job::key).transpose()?.map(|key| Cursor::after_key(&key));
+        let mut jobs = Vec::new();
+        loop {
+            let scan = Scan::new(job::range()).limit(limit - jobs.len()).after(cursor).keys_only();
+            let page = self.store.scan(&scan).await?;
+            for row in page.rows.iter().filter(|row| row.key.depth() == 2) {
+                let id = row.key.segments().nth(1).unwrap_or_default().into_owned();
+                match self.get(&id).await {
+                    Ok(job) => jobs.extend(job),
+                    // Others may keep something else at such a key.
+                    Err(Error::Damaged { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() || jobs.len() >= limit {
+                return Ok(jobs);
+            }
+        }
+    }
+}
+
+/// Somebody who follows a job.
+struct Watching {
+    jobs: Jobs,
+    id: String,
+    events: Option<BoxStream<'static, keyward_engine::Result<Event>>>,
+    last: Option<Status>,
+    queue: Option<String>,
+    pause: Duration,
+}
+
+impl Watching {
+    async fn next(&mut self) -> Result<Option<Status>> {
+        loop {
+            if self.queue.is_none() {
+                let key = job::key(&self.id)?;
+                let Some(entry) = self.jobs.store.get(&key).await? else { return Ok(None) };
+                self.queue = Some(Record::decode(&key, &entry)?.queue);
+            }
+            let can_watch = self.jobs.store.capabilities().watch == WatchSupport::Resumable;
+            if can_watch && self.events.is_none() {
+                self.events = begin_watch(self.jobs.clone(), &self.id, self.queue.clone()).await?;
+            }
+            let Some(job) = self.jobs.get(&self.id).await? else { return Ok(None) };
+            if self.last.as_ref() != Some(&job.status) {
+                self.last = Some(job.status.clone());
+                self.pause = POLL_MIN;
+                return Ok(Some(job.status));
+            }
+            self.wait().await;
+        }
+    }
+
+    /// Until something may have changed.
+    async fn wait(&mut self) {
+        if let Some(events) = &mut self.events {
+            // A change that was not told, such as an entry that expired, is seen in the end.
+            let event = tokio::time::timeout(POLL_MAX * 6, events.next());
+            match event.await {
+                Err(_) | Ok(Some(Ok(Event::Changed { .. } | Event::Reached(_)))) => return,
+                Ok(_) => self.events = None,
+            }
+        }
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(POLL_MAX);
+    }
+}
+
+/// Watches the record and the row; both streams have begun when this returns, so that what is read
+/// next misses nothing.
+async fn begin_watch(
+    jobs: Jobs,
+    id: &str,
+    queue: Option<String>,
+) -> Result<Option<BoxStream<'static, keyward_engine::Result<Event>>>> {
+    let Some(queue) = queue else { return Ok(None) };
+    let queue = jobs.queue(&queue)?;
+    let ranges = [job::key(id)?, queue.0.places.row(id)];
+    let mut begun = VecDeque::new();
+    for key in &ranges {
+        let mut events = jobs.store.watch(KeyRange::exactly(key), None);
+        match events.next().await {
+            Some(Ok(Event::Reached(_))) => begun.push_back(events),
+            _ => return Ok(None),
+        }
+    }
+    let both = begun.pop_front().zip(begun.pop_front());
+    Ok(both.map(|(one, other)| Box::pin(select(one, other)) as BoxStream<'static, _>))
+}
+
+/// How a job ended, if it has.
+pub(crate) async fn final_status(queue: &Queue, id: &str) -> Result<Option<Status>> {
+    let key = job::key(id)?;
+    let Some(entry) = queue.store().get(&key).await? else { return Ok(None) };
+    let record = Record::decode(&key, &entry)?;
+    Ok(record.is_final().then(|| record.job(id, None).status))
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

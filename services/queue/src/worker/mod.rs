@@ -1,0 +1,463 @@
+//! A worker: claims messages, runs a handler on each, keeps their leases, and stops in good order.
+
+mod delivery;
+mod keeper;
+mod wake;
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use jiff::Timestamp;
+use keyward_engine::{BoxFuture, ErrorKind, Json};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+pub use self::delivery::Delivery;
+use self::keeper::{Hold, Keeper};
+use self::wake::{Signal, Wake};
+use crate::{Attempt, Claims, Ended, Error, Failure, Queue, Result};
+
+/// How a worker works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerOptions {
+    /// How many messages are worked on at the same time.
+    pub concurrency: usize,
+    /// How many more are claimed before they can be begun. They are given back when the worker
+    /// stops; but if its process is killed, they have had an attempt.
+    pub ahead: usize,
+    /// How long a worker that stops waits for what it has begun, before it gives it back; and how
+    /// long a handler that lost its message may take to notice.
+    pub grace: Duration,
+    /// The longest time between two looks at a queue in which nothing is told of.
+    pub poll_max: Duration,
+}
+
+impl Default for WorkerOptions {
+    /// One at a time, nothing ahead, 30 seconds to end, a look every five seconds.
+    fn default() -> Self {
+        Self {
+            concurrency: 1,
+            ahead: 0,
+            grace: Duration::from_secs(30),
+            poll_max: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What a worker has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Completions accepted.
+    pub completed: u64,
+    /// Failures accepted.
+    pub failed: u64,
+    /// Attempts whose end was refused: others had taken over, or the message was gone.
+    pub refused: u64,
+    /// Messages given back when the worker stopped.
+    pub given_back: u64,
+    /// Attempts of whose end it is not known whether it was accepted.
+    pub unknown: u64,
+}
+
+/// The first wait where nothing tells of new messages, and after errors.
+const POLL_MIN: Duration = Duration::from_millis(100);
+/// The longest wait before looking again where others took what was seen.
+const OUTRUN_MAX_MS: usize = 10;
+
+/// Claims the messages of a queue and runs a handler on each.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use keyward_engine::{Json, Store, SystemClock};
+/// use keyward_memory::Memory;
+/// use keyward_queue::{Message, Options, Queue, Worker, WorkerOptions};
+///
+/// let queue = Queue::new(Store::new(Memory::new()), "q", SystemClock, Options::default())?;
+/// queue.enqueue(Message::new(Json::parse("21")?)).await?;
+///
+/// let (done, stop) = tokio::sync::oneshot::channel();
+/// let done = std::sync::Mutex::new(Some(done));
+/// let report = Worker::new(queue, WorkerOptions::default())
+///     .run(
+///         move |delivery| {
+///             assert_eq!(delivery.payload().as_str(), "21");
+///             let done = done.lock().unwrap().take();
+///             async move {
+///                 done.map(|done| done.send(()));
+///                 Ok(None)
+///             }
+///         },
+///         async { stop.await.unwrap() },
+///     )
+///     .await?;
+/// assert_eq!(report.completed, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Worker {
+    queue: Queue,
+    options: WorkerOptions,
+}
+
+/// How one attempt went.
+enum Done {
+    Completed,
+    Failed,
+    Refused,
+    Unknown,
+}
+
+impl Worker {
+    /// A worker on a queue.
+    pub fn new(queue: Queue, options: WorkerOptions) -> Self {
+        Self { queue, options }
+    }
+
+    /// Works until `shutdown`: claims what is ready, as many at once as there is room for, and runs
+    /// the handler on each in a task of its own. What the handler returns completes the message, its
+    /// error fails the attempt, and so does a panic. Leases are kept in the background.
+    ///
+    /// From `shutdown` on nothing more is claimed. What was begun may end within
+    /// [`WorkerOptions::grace`]; then its handler is dropped, and the message given back. Dropping
+    /// this future drops the handlers at once; their leases end by themselves.
+    ///
+    /// A store that cannot be reached is tried again. Any other error stops the worker in the same
+    /// order, and is returned.
+    pub async fn run<H, F>(
+        self,
+        handler: H,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Report>
+    where
+        H: Fn(Delivery) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Option<Json>, Failure>> + Send + 'static,
+    {
+        let Self { queue, options } = self;
+        let handler: Handler = Arc::new(move |delivery| Box::pin(handler(delivery)));
+        Running::new(queue, options, handler).until(shutdown).await
+    }
+}
+
+type Handler =
+    Arc<dyn Fn(Delivery) -> BoxFuture<'static, Result<Option<Json>, Failure>> + Send + Sync>;
+
+/// A worker at work.
+struct Running {
+    queue: Queue,
+    options: WorkerOptions,
+    handler: Handler,
+    keeper: Keeper,
+    wake: Wake,
+    tasks: JoinSet<Done>,
+    waiting: VecDeque<(Arc<Attempt>, u64)>,
+    stopping: watch::Sender<bool>,
+    report: Report,
+    /// When to look at the queue next.
+    look_at: Instant,
+    /// The wait before the look after that, where nothing tells of messages.
+    pause: Duration,
+    /// What stopped the worker, if it was not asked to stop.
+    fatal: Option<Error>,
+}
+
+impl Running {
+    fn new(queue: Queue, options: WorkerOptions, handler: Handler) -> Self {
+        Self {
+            keeper: Keeper::start(&queue),
+            wake: Wake::new(&queue),
+            queue,
+            options,
+            handler,
+            tasks: JoinSet::new(),
+            waiting: VecDeque::new(),
+            stopping: watch::Sender::new(false),
+            report: Report::default(),
+            look_at: Instant::now(),
+            pause: POLL_MIN,
+            fatal: None,
+        }
+    }
+
+    fn room(&self) -> usize {
+        let most = self.options.concurrency.max(1) + self.options.ahead;
+        most.saturating_sub(self.tasks.len() + self.waiting.len())
+    }
+
+    async fn until(mut self, shutdown: impl Future<Output = ()>) -> Result<Report> {
+        let mut shutdown = std::pin::pin!(shutdown);
+        let mut stop_at: Option<Instant> = None;
+        // A claim is never dropped half way: what it took would have had an attempt for nothing.
+        let mut claiming: Option<(usize, BoxFuture<'static, Result<Claims>>)> = None;
+        let mut woken = false;
+        loop {
+            if stop_at.is_none() && self.fatal.is_some() {
+                stop_at = Some(self.stop());
+            }
+            if stop_at.is_some() && claiming.is_none() {
+                self.give_back_waiting().await;
+                if self.tasks.is_empty() {
+                    break;
+                }
+            }
+            self.begin();
+            let room = self.room();
+            let may_look = stop_at.is_none() && claiming.is_none() && room > 0;
+            if may_look && Instant::now() >= self.look_at {
+                let queue = self.queue.clone();
+                woken = false;
+                claiming = Some((room, Box::pin(async move { queue.claim(room).await })));
+            }
+            tokio::select! {
+                biased;
+                () = &mut shutdown, if stop_at.is_none() => stop_at = Some(self.stop()),
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    // A task that panicked outside its handler leaves its message to its lease.
+                    self.count(done.unwrap_or(Done::Unknown));
+                }
+                (asked, claims) = claimed(&mut claiming) => {
+                    claiming = None;
+                    self.hold(asked, claims);
+                    if woken {
+                        self.look_at = Instant::now();
+                    }
+                }
+                signal = self.wake.next(), if stop_at.is_none() => {
+                    woken |= matches!(signal, Signal::Look);
+                    self.heed(signal);
+                }
+                () = tokio::time::sleep_until(self.look_at), if may_look && claiming.is_none() => {}
+                () = at(stop_at), if claiming.is_none() => {
+                    self.abandon().await;
+                    break;
+                }
+            }
+        }
+        match self.fatal.take() {
+            Some(error) => Err(error),
+            None => Ok(self.report),
+        }
+    }
+
+    fn stop(&mut self) -> Instant {
+        self.stopping.send_replace(true);
+        Instant::now() + self.options.grace
+    }
+
+    /// Begins what there is room for.
+    fn begin(&mut self) {
+        while self.tasks.len() < self.options.concurrency.max(1) {
+            let Some((attempt, ticket)) = self.waiting.pop_front() else { return };
+            let (handler, grace) = (self.handler.clone(), self.options.grace);
+            let stopping = self.stopping.subscribe();
+            let held = self.keeper.held(ticket);
+            self.tasks.spawn(async move {
+                let hold = held.hold();
+                let done = work(handler, attempt, hold, stopping, grace).await;
+                drop(held);
+                done
+            });
+        }
+    }
+
+    /// Takes what a claim gave into hand, and says when to look again.
+    fn hold(&mut self, asked: usize, claims: Result<Claims>) {
+        let now = Instant::now();
+        match claims {
+            Ok(claims) => {
+                let count = claims.attempts.len();
+                for attempt in claims.attempts {
+                    let attempt = Arc::new(attempt);
+                    let ticket = self.keeper.take(attempt.clone());
+                    self.waiting.push_back((attempt, ticket));
+                }
+                if count > 0 {
+                    self.pause = POLL_MIN;
+                }
+                self.look_at = now
+                    + match count {
+                        count if count == asked => Duration::ZERO,
+                        _ if claims.contended => {
+                            let wait = self.queue.0.entropy.below(OUTRUN_MAX_MS);
+                            Duration::from_millis(1 + wait as u64)
+                        }
+                        _ => self.idle(claims.next_due),
+                    };
+            }
+            Err(error) if error.is_passing() => {
+                self.look_at = now + self.pause;
+                self.pause = (self.pause * 2).min(self.options.poll_max);
+            }
+            Err(error) => self.fatal = Some(error),
+        }
+    }
+
+    /// How long nothing can be expected to happen.
+    fn idle(&mut self, next_due: Option<Timestamp>) -> Duration {
+        let mut idle = self.options.poll_max;
+        if !self.wake.is_watching() {
+            idle = self.pause.min(idle);
+            self.pause = (self.pause * 2).min(self.options.poll_max);
+        }
+        // Somewhat spread, so that workers do not look all at once.
+        let idle = idle.mul_f64(1.0 - self.queue.0.entropy.fraction() / 8.0);
+        match next_due {
+            Some(due) => idle.min(self.wait_for(due)),
+            None => idle,
+        }
+    }
+
+    fn wait_for(&self, due: Timestamp) -> Duration {
+        let wait = due.duration_since(self.queue.now().time());
+        // The due time is of whole milliseconds, and so is the clock.
+        Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1)
+    }
+
+    fn heed(&mut self, signal: Signal) {
+        match signal {
+            Signal::Look => self.look_at = Instant::now(),
+            Signal::LookAt(due) => {
+                self.look_at = self.look_at.min(Instant::now() + self.wait_for(due));
+            }
+            Signal::Gone(ids) => self.keeper.doubt(&ids),
+        }
+    }
+
+    fn count(&mut self, done: Done) {
+        *match done {
+            Done::Completed => &mut self.report.completed,
+            Done::Failed => &mut self.report.failed,
+            Done::Refused => &mut self.report.refused,
+            Done::Unknown => &mut self.report.unknown,
+        } += 1;
+    }
+
+    async fn give_back_waiting(&mut self) {
+        while let Some((attempt, ticket)) = self.waiting.pop_front() {
+            self.give_back(&attempt).await;
+            drop(self.keeper.held(ticket));
+        }
+    }
+
+    /// Drops what does not end, and gives it back.
+    async fn abandon(&mut self) {
+        let left = self.keeper.attempts();
+        self.tasks.abort_all();
+        while let Some(done) = self.tasks.join_next().await {
+            if let Ok(done) = done {
+                self.count(done);
+            }
+        }
+        for attempt in left {
+            self.give_back(&attempt).await;
+        }
+    }
+
+    async fn give_back(&mut self, attempt: &Attempt) {
+        // If this fails, the lease ends by itself.
+        if let Ok(Ended::Accepted) = attempt.give_back().await {
+            self.report.given_back += 1;
+        }
+    }
+}
+
+async fn claimed(
+    claiming: &mut Option<(usize, BoxFuture<'static, Result<Claims>>)>,
+) -> (usize, Result<Claims>) {
+    match claiming {
+        Some((asked, claims)) => (*asked, claims.await),
+        None => std::future::pending().await,
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Runs the handler on one message, and ends the attempt by what comes of it.
+async fn work(
+    handler: Handler,
+    attempt: Arc<Attempt>,
+    hold: watch::Receiver<Hold>,
+    stopping: watch::Receiver<bool>,
+    grace: Duration,
+) -> Done {
+    let begun = Instant::now();
+    let delivery = Delivery::new(attempt.clone(), hold.clone(), stopping);
+    let lost = delivery.clone();
+    let run = AssertUnwindSafe(async move { handler(delivery).await }).catch_unwind();
+    let timeout = async {
+        match attempt.timeout() {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    let outcome = tokio::select! {
+        biased;
+        outcome = run => match outcome {
+            Ok(outcome) => outcome,
+            Err(panic) => Err(Failure::new(format!("the handler panicked: {}", said(&*panic)))),
+        },
+        () = timeout => {
+            let limit = attempt.timeout().unwrap_or_default();
+            Err(Failure::new(format!("took longer than {} ms", limit.as_millis())))
+        }
+        () = async { lost.lost().await; tokio::time::sleep(grace).await } => return Done::Refused,
+    };
+    attempt.queue().0.metrics.run_seconds.observe(begun.elapsed().as_secs_f64());
+    match outcome {
+        Ok(result) => match persist(&hold, || attempt.complete(result.clone())).await {
+            Ok(Ended::Accepted) => Done::Completed,
+            Ok(Ended::Refused) => Done::Refused,
+            Err(error) if error.is_passing() => Done::Unknown,
+            Err(error) => {
+                let failure = Failure::new(format!("the result cannot be kept: {error}"));
+                fail(&attempt, &hold, failure).await
+            }
+        },
+        Err(failure) => fail(&attempt, &hold, failure).await,
+    }
+}
+
+async fn fail(attempt: &Attempt, hold: &watch::Receiver<Hold>, failure: Failure) -> Done {
+    match persist(hold, || attempt.fail(failure.clone())).await {
+        Ok(Ended::Accepted) => Done::Failed,
+        Ok(Ended::Refused) => Done::Refused,
+        Err(_) => Done::Unknown,
+    }
+}
+
+/// Tries to end an attempt again while the store cannot be reached, as long as it is held.
+async fn persist<F: Future<Output = Result<Ended>>>(
+    hold: &watch::Receiver<Hold>,
+    end: impl Fn() -> F,
+) -> Result<Ended> {
+    let mut pause = POLL_MIN / 4;
+    loop {
+        match end().await {
+            Err(error) if error.is_passing() && *hold.borrow() == Hold::Held => {
+                // Nothing that is left tells: asking again will not either.
+                if matches!(&error, Error::Store(e) if e.kind() == ErrorKind::OutcomeUnknown)
+                    && pause > POLL_MIN * 8
+                {
+                    return Err(error);
+                }
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            ended => return ended,
+        }
+    }
+}
+
+fn said(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
+}
