@@ -1,0 +1,96 @@
+//! What operations cost, in calls to the engine and rows read: it must not grow with the queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use keyward_engine::{
+    BoxFuture, Capabilities, Commit, Engine, Entry, Outcome, Page, Result, Scan, Stats, Store,
+};
+use keyward_key::Key;
+use keyward_memory::Memory;
+use keyward_queue::{Ended, Queue};
+use keyward_testkit::TestClock;
+
+use crate::fixture::{message, options};
+
+/// An engine that counts what is asked of it.
+#[derive(Clone)]
+struct Counting {
+    inner: Memory,
+    calls: Arc<AtomicU64>,
+    rows: Arc<AtomicU64>,
+}
+
+impl Counting {
+    fn count(&self, rows: usize) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.rows.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+
+    fn take(&self) -> (u64, u64) {
+        (self.calls.swap(0, Ordering::Relaxed), self.rows.swap(0, Ordering::Relaxed))
+    }
+}
+
+impl Engine for Counting {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
+        self.count(keys.len());
+        self.inner.get_many(keys)
+    }
+
+    fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(async {
+            let page = self.inner.scan(scan).await?;
+            self.count(page.rows.len());
+            Ok(page)
+        })
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
+        self.count(commit.writes.len());
+        self.inner.commit(commit)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        self.inner.stats()
+    }
+}
+
+/// What one claim and one completion cost in a queue with so many rows, of which so many are held.
+async fn cost(rows: usize, held: usize) -> [(u64, u64); 3] {
+    let clock = TestClock::new();
+    let inner = Memory::with(keyward_memory::Options::default(), clock.clone());
+    let engine = Counting { inner, calls: Arc::default(), rows: Arc::default() };
+    let queue = Queue::new(Store::new(engine.clone()), "q", clock, options()).unwrap();
+    for _ in 0..rows / Queue::ENQUEUE_MAX {
+        let batch = vec![message("1"); Queue::ENQUEUE_MAX];
+        queue.enqueue_all(batch).await.unwrap();
+    }
+    let mut claimed = 0;
+    while claimed < held {
+        claimed += queue.claim(Queue::CLAIM_MAX).await.unwrap().attempts.len();
+    }
+    engine.take();
+    let attempt = queue.claim(1).await.unwrap().attempts.pop().unwrap();
+    let claim = engine.take();
+    assert_eq!(attempt.complete(None).await.unwrap(), Ended::Accepted);
+    let complete = engine.take();
+    queue.enqueue(message("1")).await.unwrap();
+    [claim, complete, engine.take()]
+}
+
+#[tokio::test]
+async fn a_claim_a_completion_and_an_enqueuing_cost_the_same_in_a_queue_of_any_length() {
+    let large = if keyward_testkit::deep() { 1_000_000 } else { 100_000 };
+    let small = cost(1_000, 0).await;
+    assert_eq!(cost(large, 0).await, small);
+    let [claim, complete, enqueue] = small;
+    // Two scans, one read of rows, one commit.
+    assert_eq!(claim.0, 4);
+    assert_eq!((complete.0, enqueue.0), (1, 1));
+    assert_eq!(cost(large, large / 2).await, cost(2_000, 1_000).await);
+}
