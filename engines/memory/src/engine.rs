@@ -1,12 +1,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keyward_engine::{
-    BoxFuture, BoxStream, Capabilities, ChangeLog, Clock, Commit, Engine, Entry, Error, ErrorKind,
-    Event, LogSlice, Outcome, Page, Result, Revision, Scan, Stats, SystemClock, WatchSupport,
-    follow,
+    BoxFuture, BoxStream, Capabilities, ChangeLog, Clock, Commit, Engine, Entry, Event, LogSlice,
+    Outcome, Page, Result, Revision, Scan, Stats, SystemClock, WatchSupport, follow,
 };
 use keyward_key::{Key, KeyRange};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::Options;
 use crate::state::State;
@@ -21,8 +20,9 @@ struct Shared {
     capabilities: Capabilities,
     clock: Box<dyn Clock>,
     state: Mutex<State>,
-    /// Tells watchers the revision of the last commit.
-    committed: watch::Sender<Revision>,
+    /// Tells watchers of commits, in the order in which they began to wait: a simulation on one
+    /// thread is then the same every time.
+    committed: Notify,
 }
 
 impl Memory {
@@ -37,7 +37,7 @@ impl Memory {
             capabilities: options.capabilities(),
             clock: Box::new(clock),
             state: Mutex::new(State::new(options.history, options.lag())),
-            committed: watch::Sender::new(Revision(0)),
+            committed: Notify::new(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -64,10 +64,8 @@ impl Shared {
         let mut state = self.state();
         // Read under the lock, so that commits and their clocks have one order.
         let outcome = state.commit(commit, self.clock.now())?;
-        let latest = state.revision();
         drop(state);
-        self.committed
-            .send_if_modified(|known| latest > std::mem::replace(known, latest.max(*known)));
+        self.committed.notify_waiters();
         Ok(match outcome {
             Outcome::Applied { versions, .. } if !self.keeps_history() => {
                 Outcome::Applied { revision: None, versions }
@@ -102,7 +100,7 @@ impl Engine for Memory {
         if !self.shared.keeps_history() {
             return keyward_engine::cannot_watch(self.shared.capabilities.engine);
         }
-        let log = Log { shared: self.shared.clone(), committed: self.shared.committed.subscribe() };
+        let log = Log { shared: self.shared.clone() };
         follow(log, range, since)
     }
 
@@ -120,7 +118,6 @@ impl Engine for Memory {
 
 struct Log {
     shared: Arc<Shared>,
-    committed: watch::Receiver<Revision>,
 }
 
 impl ChangeLog for Log {
@@ -133,7 +130,11 @@ impl ChangeLog for Log {
     }
 
     async fn wait(&mut self, after: Revision) -> Result<()> {
-        let changed = self.committed.wait_for(|latest| *latest > after).await;
-        changed.map(drop).map_err(|_| Error::new(ErrorKind::Unavailable, "the store was closed"))
+        // Counts from here on, also before it is polled.
+        let committed = self.shared.committed.notified();
+        if self.shared.state().revision() <= after {
+            committed.await;
+        }
+        Ok(())
     }
 }

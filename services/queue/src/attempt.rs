@@ -250,8 +250,7 @@ impl Attempt {
         row.end_attempt(now, &failure.reason);
         let is_dead = failure.is_final || row.retry_count >= inner.options.retry.attempts_max;
         let commit = if is_dead {
-            let commit =
-                self.queue.remove_row(Commit::new(), &self.id, &self.row, &self.version);
+            let commit = self.queue.remove_row(Commit::new(), &self.id, &self.row, &self.version);
             self.queue.bury(commit, &self.id, row, now, &failure.reason)?
         } else {
             let chance = inner.entropy.fraction();
@@ -309,11 +308,7 @@ impl Attempt {
     }
 
     /// Commits an end; finds out where the answer was lost, and tries again where it was not done.
-    async fn end(
-        &self,
-        commit: Commit,
-        fate: impl Fn(&Found, Duration) -> Fate,
-    ) -> Result<Ended> {
+    async fn end(&self, commit: Commit, fate: impl Fn(&Found, Duration) -> Fate) -> Result<Ended> {
         let since = *self.ending.since.get_or_init(Instant::now);
         let is_unsure = || self.ending.unsure.load(Ordering::Relaxed);
         let mut message = "the answer to an earlier attempt to end this was lost".to_owned();
@@ -395,8 +390,7 @@ pub(crate) async fn beat_all(queue: &Queue, attempts: &[&Attempt]) -> Result<Vec
     for (chunk_at, chunk) in attempts.chunks(keys_max).enumerate() {
         let begin = chunk_at * keys_max;
         loop {
-            let live: Vec<usize> =
-                (begin..begin + chunk.len()).filter(|at| alive[*at]).collect();
+            let live: Vec<usize> = (begin..begin + chunk.len()).filter(|at| alive[*at]).collect();
             if live.is_empty() {
                 break;
             }

@@ -190,12 +190,7 @@ impl Queue {
                 continue;
             }
             from_due += usize::from(at >= ready_count);
-            candidates.push(Candidate {
-                entry: entry.clone(),
-                key,
-                row,
-                version: stored.version,
-            });
+            candidates.push(Candidate { entry: entry.clone(), key, row, version: stored.version });
         }
         if !stale.is_empty() {
             self.forget(stale).await?;
@@ -278,13 +273,21 @@ impl Queue {
             checks_end.push(commit.checks.len());
         }
         let attempt = |(at, row): (usize, Row), version: Version| {
-            Attempt::new(self.clone(), picked[at].entry.id.clone(), row, version, nonce.clone(), sent)
+            Attempt::new(
+                self.clone(),
+                picked[at].entry.id.clone(),
+                row,
+                version,
+                nonce.clone(),
+                sent,
+            )
         };
         let attempts = match self.commit(commit).await? {
             Committed::Applied(versions) => {
-                inner.spread.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |spread| {
-                    Some(spread / 2)
-                }).ok();
+                inner
+                    .spread
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |spread| Some(spread / 2))
+                    .ok();
                 let versions = row_writes.iter().map(|at| versions.get(*at).cloned().flatten());
                 let with_versions = claimed.into_iter().zip(versions);
                 with_versions.filter_map(|(row, version)| Some(attempt(row, version?))).collect()

@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use keyward_engine::{
-    Commit, Cursor, Json, List, Listed, Put, Scan, Store, Version, Want,
-};
+use keyward_engine::{Commit, Cursor, Json, List, Listed, Put, Scan, Store, Version, Want};
 use keyward_key::{Key, KeyRange, Prefix};
 
 use crate::enqueue::json;
@@ -229,12 +227,7 @@ impl Queue {
     }
 
     /// Counts rows, showing what each holds if that is wanted.
-    async fn count(
-        &self,
-        range: KeyRange,
-        want: Want,
-        mut see: impl FnMut(&str),
-    ) -> Result<Count> {
+    async fn count(&self, range: KeyRange, want: Want, mut see: impl FnMut(&str)) -> Result<Count> {
         let mut count = 0;
         let mut cursor = None;
         loop {

@@ -235,12 +235,7 @@ pub(crate) fn submitted(queue: &str, tag: &JobTag) -> Result<Put> {
 }
 
 /// A job whose handler says what it is doing.
-pub(crate) fn underway(
-    queue: &str,
-    tag: &JobTag,
-    activity: &Activity,
-    nonce: &str,
-) -> Result<Put> {
+pub(crate) fn underway(queue: &str, tag: &JobTag, activity: &Activity, nonce: &str) -> Result<Put> {
     let mut record = Record::new(queue, tag, &Status::Activity(activity.clone()))?;
     record.nonce = Some(nonce.to_owned());
     Ok(Put::new(json(&record)?))

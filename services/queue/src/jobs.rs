@@ -251,8 +251,8 @@ impl Jobs {
             let queue = self.queue(&record.queue)?;
             if record.is_final() {
                 let status = record.job(id, None).status;
-                let is_mine = tried
-                    && matches!(&status, Status::Trace(trace) if trace.kind == "cancelled");
+                let is_mine =
+                    tried && matches!(&status, Status::Trace(trace) if trace.kind == "cancelled");
                 return Ok(if is_mine { Cancelled::Done } else { Cancelled::Finished(status) });
             }
             let attempts = row.as_ref().map_or(0, |(row, _)| match row.attempt {

@@ -191,9 +191,6 @@ mod tests {
         }
         assert!(places.watched_range().contains(places.paused()));
         assert_eq!(places.row("1").to_string(), "queue:a%3Ab:1");
-        assert_eq!(
-            places.ready(at, "1").to_string(),
-            "system:queue:a%3Ab:ready:001767225600123:1"
-        );
+        assert_eq!(places.ready(at, "1").to_string(), "system:queue:a%3Ab:ready:001767225600123:1");
     }
 }

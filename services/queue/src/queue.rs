@@ -59,12 +59,7 @@ pub(crate) const TRIES: usize = 32;
 impl Queue {
     /// The queue of this name. Refused where the engine cannot keep the promises: below the atomic
     /// tier, without expiry, or with a lease shorter than the engine's shortest time to live.
-    pub fn new(
-        store: Store,
-        name: &str,
-        clock: impl Clock,
-        options: Options,
-    ) -> Result<Self> {
+    pub fn new(store: Store, name: &str, clock: impl Clock, options: Options) -> Result<Self> {
         Self::shared(store, name, Arc::new(clock), options)
     }
 
@@ -266,7 +261,8 @@ fn check_engine(store: &Store, lease: Duration) -> Result<()> {
     if tier != Tier::Atomic {
         return Err(Error::NeedsAtomic { engine, tier });
     }
-    let refused = |reason: String| Err(Error::NoLease { engine, lease_ms: lease.as_millis(), reason });
+    let refused =
+        |reason: String| Err(Error::NoLease { engine, lease_ms: lease.as_millis(), reason });
     match capabilities.expiry {
         ExpirySupport::Unsupported => refused("its entries cannot expire".to_owned()),
         ExpirySupport::Supported { ttl_min, .. } if lease < ttl_min => {

@@ -271,8 +271,8 @@ impl Row {
                     if spread.len() > 1 {
                         spread.push(',');
                     }
-                    let name = serde_json::to_string(name)
-                        .map_err(|error| damaged(error.to_string()))?;
+                    let name =
+                        serde_json::to_string(name).map_err(|error| damaged(error.to_string()))?;
                     spread.push_str(&name);
                     spread.push(':');
                     spread.push_str(value.get());

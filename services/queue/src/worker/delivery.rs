@@ -94,7 +94,8 @@ impl Delivery {
 
     /// Whether others may have the message by now: whatever is done with it may be done twice.
     pub fn is_lost(&self) -> bool {
-        *self.hold.borrow() != Hold::Held
+        // Without its worker, which keeps the lease, nothing is held.
+        *self.hold.borrow() != Hold::Held || self.hold.has_changed().is_err()
     }
 
     /// Waits until the message is lost: its lease could not be kept, or it was cancelled, dropped or

@@ -128,11 +128,7 @@ impl Worker {
     ///
     /// A store that cannot be reached is tried again. Any other error stops the worker in the same
     /// order, and is returned.
-    pub async fn run<H, F>(
-        self,
-        handler: H,
-        shutdown: impl Future<Output = ()>,
-    ) -> Result<Report>
+    pub async fn run<H, F>(self, handler: H, shutdown: impl Future<Output = ()>) -> Result<Report>
     where
         H: Fn(Delivery) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Option<Json>, Failure>> + Send + 'static,

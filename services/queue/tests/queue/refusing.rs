@@ -33,8 +33,7 @@ async fn a_lease_that_the_engine_cannot_keep_and_a_name_that_is_none_are_refused
     let refused = Queue::new(store.clone(), "q", place.clock().clone(), options).unwrap_err();
     assert_eq!(refused.code(), "unsupported");
     for name in [String::new(), "q".repeat(201)] {
-        let refused =
-            Queue::new(store.clone(), &name, place.clock().clone(), Options::default());
+        let refused = Queue::new(store.clone(), &name, place.clock().clone(), Options::default());
         assert_eq!(refused.unwrap_err().code(), "bad-message");
     }
 }

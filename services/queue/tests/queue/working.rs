@@ -88,7 +88,8 @@ async fn sixteen_workers_share_a_queue(place: Place) {
         }));
     }
     for batch in 0..4 {
-        let messages = (0..MESSAGES / 4).map(|n| message(&format!("{batch}{n:03}").replace('0', "1")));
+        let messages =
+            (0..MESSAGES / 4).map(|n| message(&format!("{batch}{n:03}").replace('0', "1")));
         fixture.queue.enqueue_all(messages.collect()).await.unwrap();
     }
     all.notified().await;
@@ -168,7 +169,8 @@ async fn a_stopped_worker_gives_back_what_does_not_end_and_waits_for_what_does()
         queue.enqueue(message(&seconds.to_string())).await.unwrap();
     }
     let (sender, mut begun) = mpsc::unbounded_channel();
-    let worker = WorkerOptions { concurrency: 2, grace: Duration::from_secs(60), ..Default::default() };
+    let worker =
+        WorkerOptions { concurrency: 2, grace: Duration::from_secs(60), ..Default::default() };
     let hired = Hired::new(queue.clone(), worker, move |delivery| {
         let sender = sender.clone();
         async move {
