@@ -231,7 +231,7 @@ mod tests {
         let input = lines(&["a"]) + &"x".repeat(1_000);
         let (found, result) = batches(&input, SIZE);
         assert_eq!(found, [[1]]);
-        assert_eq!(result.unwrap_err().exit(), Exit::Unable);
+        assert_eq!(result.unwrap_err().code(), Exit::Unable.code());
     }
 
     #[test]

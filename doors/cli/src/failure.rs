@@ -127,11 +127,6 @@ impl Failure {
         self
     }
 
-    /// How it is to be taken.
-    pub fn exit(&self) -> Exit {
-        self.exit
-    }
-
     /// The exit code.
     pub fn code(&self) -> u8 {
         self.passed.unwrap_or(self.exit.code())
@@ -231,7 +226,7 @@ mod tests {
     #[test]
     fn an_error_of_the_store_keeps_its_kind() {
         let failure = Failure::from(Error::new(ErrorKind::Unavailable, "the store is busy"));
-        assert_eq!(failure.exit(), Exit::Unavailable);
+        assert_eq!(failure.code(), Exit::Unavailable.code());
         assert_eq!(
             told(&failure, false),
             "error: the store is busy\nhint: Try again; nothing was done.\n"

@@ -7,6 +7,7 @@ mod copying;
 mod doctoring;
 mod entries;
 mod listing;
+mod locking;
 mod migrating;
 mod questions;
 mod readme;

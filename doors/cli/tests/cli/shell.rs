@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::sandbox::{Sandbox, is_absent};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "put",
     "get",
     "del",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 17] = [
     "compact",
     "schema",
     "record",
+    "lock",
     "completions",
     "man",
 ];

@@ -95,12 +95,8 @@ impl Claim {
             paths.push(LockPath::root());
         }
         let mode = if self.shared { Mode::Shared } else { Mode::Exclusive };
-        let request = Request {
-            ttl: self.ttl,
-            wait_max: self.timeout,
-            purpose: self.purpose.clone(),
-            ..Request::default()
-        };
+        let mut request = Request::default().ttl(self.ttl).purpose(&self.purpose);
+        request.wait_max = self.timeout;
         if !self.no_wait {
             return Ok(root.acquire(&paths, mode, &request).await?);
         }
@@ -108,8 +104,7 @@ impl Claim {
             Tried::Granted(guard) => Ok(guard),
             Tried::Held(holder) => {
                 let held = named(root, &holder.paths).join(" and ");
-                let message =
-                    format!("{held} is held by {} (token {})", holder.who, holder.token);
+                let message = format!("{held} is held by {} (token {})", holder.who, holder.token);
                 Err(Failure::new(Exit::Locked, "held", message)
                     .hint("Leave out --no-wait to wait for it."))
             }
