@@ -1,6 +1,6 @@
 //! How the command ends: one table of exit codes, shown by `--help` and the man page.
 
-use keyward::{ErrorKind, locks, migrate, records};
+use keyward::{ErrorKind, cache, locks, migrate, records};
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,13 +19,14 @@ pub enum Exit {
     Forbidden = 11,
     Locked = 12,
     Lost = 13,
+    Failed = 14,
     Internal = 70,
     Interrupted = 130,
 }
 
 impl Exit {
     /// Every code with what it means, in ascending order.
-    pub const TABLE: [(Self, &'static str); 16] = [
+    pub const TABLE: [(Self, &'static str); 17] = [
         (Self::Done, "done"),
         (Self::Absent, "the key or record is not there (get)"),
         (
@@ -54,6 +55,7 @@ impl Exit {
         (Self::Forbidden, "the caller may not do this (record --as)"),
         (Self::Locked, "the lock is somebody else's: not waited for, or in vain (lock)"),
         (Self::Lost, "the lock was lost while it was held; a command under it was ended (lock)"),
+        (Self::Failed, "the command that makes the value failed, now or just before (cache run)"),
         (Self::Internal, "a fault in keyward; please report it"),
         (Self::Interrupted, "interrupted (Ctrl-C)"),
     ];
@@ -105,6 +107,23 @@ impl From<&migrate::Error> for Exit {
             migrate::Error::Refused(_) => Self::Invalid,
             migrate::Error::Overtaken { .. } => Self::Conflict,
             migrate::Error::Damaged(_) => Self::Corrupt,
+            _ => Self::Internal,
+        }
+    }
+}
+
+impl From<&cache::Error> for Exit {
+    fn from(error: &cache::Error) -> Self {
+        use cache::Error;
+        match error {
+            Error::Store(error) => error.kind().into(),
+            Error::Lock(error) => error.into(),
+            Error::Failed { .. } => Self::Failed,
+            Error::Lost { .. } => Self::Lost,
+            Error::TimedOut { .. } => Self::Locked,
+            Error::ForeignValue { .. } => Self::Conflict,
+            Error::BadRequest(_) => Self::Invalid,
+            // One this version does not know yet is not one the user can act on.
             _ => Self::Internal,
         }
     }

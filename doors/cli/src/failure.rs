@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use keyward::schema::Problems;
-use keyward::{ParseError, locks, migrate, records};
+use keyward::{ParseError, cache, locks, migrate, records};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -182,6 +182,15 @@ impl From<migrate::Error> for Failure {
             error => {
                 Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
             }
+        }
+    }
+}
+
+impl From<cache::Error> for Failure {
+    fn from(error: cache::Error) -> Self {
+        Self {
+            retryable: error.retryable(),
+            ..Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
         }
     }
 }

@@ -346,3 +346,9 @@ fn split(metadata: &str) -> Option<(Mark, Option<String>)> {
     let rest = rest.strip_prefix(',').map(|rest| format!("{{{rest}"));
     Some((mark, rest))
 }
+
+/// What an entry shows to those who hold no lock: without what [`Guard::update`] keeps beside it where
+/// commits have one key, and nothing if it is only the mark of a deleted one.
+pub fn present(entry: Option<Entry>) -> Option<Entry> {
+    entry.and_then(|entry| parted(entry).0)
+}

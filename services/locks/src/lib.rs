@@ -59,7 +59,7 @@ pub use acquire::Tried;
 pub use breaking::Target;
 pub use catalog::Broken;
 pub use error::{Error, Result};
-pub use fenced::{Change, Updated};
+pub use fenced::{Change, Updated, present};
 pub use guard::{Guard, Loss};
 pub use list::{Holder, Life, RootsPage, Standing, Waiter};
 pub use locks::{Locks, Options, Wanted};

@@ -1,6 +1,8 @@
 //! Comparing two things on a noisy machine.
 
-use std::time::Instant;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::Result;
 
@@ -88,6 +90,36 @@ pub fn per_second(operations: usize, start: Instant) -> f64 {
 /// How many nanoseconds each of `operations` took since `start`.
 pub fn nanoseconds_each(operations: usize, start: Instant) -> f64 {
     start.elapsed().as_nanos() as f64 / operations as f64
+}
+
+/// How many times a second some clients get something done, each with numbers of its own.
+pub async fn rate<F: Future<Output = Result<()>> + Send + 'static>(
+    clients: u64,
+    time: Duration,
+    first: u64,
+    act: impl Fn(u64) -> F + Send + Sync + 'static,
+) -> Result<f64> {
+    let act = Arc::new(act);
+    let start = Instant::now();
+    let deadline = start + time;
+    let tasks: Vec<_> = (0..clients)
+        .map(|client| {
+            let act = act.clone();
+            tokio::spawn(async move {
+                let mut done = 0;
+                while Instant::now() < deadline {
+                    act(first + client * 10_000 + done).await?;
+                    done += 1;
+                }
+                Ok::<u64, Box<dyn Error + Send + Sync>>(done)
+            })
+        })
+        .collect();
+    let mut done = 0;
+    for task in tasks {
+        done += task.await??;
+    }
+    Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
 #[cfg(test)]

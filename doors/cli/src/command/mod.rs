@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments, and what it does.
 
 mod backup;
+mod cache;
 mod compact;
 mod completions;
 mod condition;
@@ -49,6 +50,7 @@ pub enum Command {
     Schema(schema::Arguments),
     Record(Box<record::Arguments>),
     Lock(lock::Arguments),
+    Cache(cache::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -75,6 +77,7 @@ impl Command {
             Self::Schema(arguments) => schema::run(arguments, target, output),
             Self::Record(arguments) => record::run(*arguments, target, output).await,
             Self::Lock(arguments) => lock::run(arguments, target, output).await,
+            Self::Cache(arguments) => cache::run(arguments, target, output).await,
             Self::Completions(arguments) => completions::run(arguments, output),
             Self::Man(arguments) => man::run(arguments, output),
         }

@@ -1,6 +1,5 @@
 //! Records with indexes against the same keys written and read by hand.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -15,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::Result;
 use crate::bench::{Bench, inline};
-use crate::measure::{Side, alternate, nanoseconds_each, per_second};
+use crate::measure::{Side, alternate, nanoseconds_each, per_second, rate};
 use crate::report::{Goal, Row, grouped};
 
 const SCHEMA: &str = r#"
@@ -300,36 +299,6 @@ fn applied(outcome: Outcome) -> Result<()> {
         Outcome::Applied { .. } => Ok(()),
         Outcome::Conflicted { .. } => Err("a commit without checks was refused by one".into()),
     }
-}
-
-/// How many times a second some clients get something done, each with numbers of its own.
-async fn rate<F: Future<Output = Result<()>> + Send + 'static>(
-    clients: u64,
-    time: Duration,
-    first: u64,
-    act: impl Fn(u64) -> F + Send + Sync + 'static,
-) -> Result<f64> {
-    let act = Arc::new(act);
-    let start = Instant::now();
-    let deadline = start + time;
-    let tasks: Vec<_> = (0..clients)
-        .map(|client| {
-            let act = act.clone();
-            tokio::spawn(async move {
-                let mut done = 0;
-                while Instant::now() < deadline {
-                    act(first + client * 10_000 + done).await?;
-                    done += 1;
-                }
-                Ok::<u64, Box<dyn std::error::Error + Send + Sync>>(done)
-            })
-        })
-        .collect();
-    let mut done = 0;
-    for task in tasks {
-        done += task.await??;
-    }
-    Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
 /// A store with many tasks, and the tasks as their user reaches them.

@@ -3,6 +3,7 @@
 //! A new case is a function that returns rows, and a line in [`CASES`].
 
 mod commit;
+mod coordination;
 mod copy;
 mod growth;
 mod indexed;
@@ -120,6 +121,18 @@ pub const CASES: &[Case] = &[
         compares: "adding an index to records / copying the records to another store",
         needs: Needs::Nothing,
         run: indexed::build,
+    },
+    Case {
+        name: "lock",
+        compares: "taking and releasing a lock nobody else wants / two durable commits",
+        needs: Needs::Nothing,
+        run: coordination::lock,
+    },
+    Case {
+        name: "queue",
+        compares: "messages enqueued, claimed and done by 16 workers / durable commits of 16 clients",
+        needs: Needs::Nothing,
+        run: coordination::queue,
     },
     Case {
         name: "pg_get",

@@ -10,6 +10,8 @@ mod signals;
 
 use clap::{Args, Subcommand};
 
+pub use opened::who;
+
 use crate::args::Target;
 use crate::failure::Result;
 use crate::output::Output;

@@ -1,0 +1,304 @@
+//! Computing under a lock.
+
+use std::fmt::Display;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use keyward_engine::{
+    Commit, ErrorKind, Event, Expect, Json, Outcome, Put, Tier, Version, WatchSupport,
+};
+use keyward_key::{Key, KeyRange};
+use keyward_locks::{
+    Change, Error as LockError, Guard, LockPath, Mode, Request, Root, Tried, Updated,
+};
+use tokio::time::{self, Instant};
+
+use crate::cache::{Look, Stale};
+use crate::failure::Failure;
+use crate::label::{Label, Stored};
+use crate::{Cache, Cached, Error, Fetch, Origin, Result, dependants};
+
+/// How often a result is tried to be written, while the lock is held.
+const WRITES_MAX: u32 = 6;
+const WRITE_PAUSE: Duration = Duration::from_millis(50);
+
+/// A lock, or the result that came while it was waited for.
+enum Awaited {
+    Lock(Guard),
+    Result(Stored),
+}
+
+impl Cache {
+    /// Takes the lock and computes, unless somebody else's result comes first.
+    pub(crate) async fn lead<F, C, E>(
+        &self,
+        key: &Key,
+        fetch: &Fetch,
+        stale: Stale,
+        compute: F,
+    ) -> Result<Cached>
+    where
+        F: FnOnce() -> C,
+        C: Future<Output = Result<Json, E>>,
+        E: Display,
+    {
+        let (root, path) = self.lock_of(key, fetch)?;
+        let request = Request::default()
+            .ttl(fetch.lease)
+            .wait_max(fetch.wait_max)
+            .purpose(format!("compute {key}"));
+        let tried =
+            root.try_acquire(std::slice::from_ref(&path), Mode::Exclusive, &request).await?;
+        let awaited = match tried {
+            Tried::Granted(guard) => Awaited::Lock(guard),
+            Tried::Held(_) => self.lock_or_result(key, fetch, &root, path, &request).await?,
+        };
+        let guard = match awaited {
+            Awaited::Lock(guard) => guard,
+            Awaited::Result(stored) => {
+                self.inner.metrics.shared.inc();
+                return Ok(stored.cached(Origin::Shared));
+            }
+        };
+        // Somebody else may have computed it between the first look and the lock.
+        match self.look(key, &fetch.source).await? {
+            Look::Fresh(stored) => {
+                self.inner.metrics.shared.inc();
+                return Ok(stored.cached(Origin::Shared));
+            }
+            Look::Stale(version) if stale == Stale::Dropped => {
+                self.drop_version(key, Some(version)).await?;
+            }
+            Look::Stale(_) | Look::Absent => {}
+        }
+        let computation = format!("{}#{}", root.key(), guard.token());
+        Computing { cache: self, key, fetch, guard, computation }.run(stale, compute).await
+    }
+
+    async fn lock_or_result(
+        &self,
+        key: &Key,
+        fetch: &Fetch,
+        root: &Root,
+        path: LockPath,
+        request: &Request,
+    ) -> Result<Awaited> {
+        let paths = [path];
+        let mut lock = pin!(root.acquire(&paths, Mode::Exclusive, request));
+        let store = &self.inner.store;
+        if store.capabilities().watch == WatchSupport::Resumable {
+            let mut events = store.watch(KeyRange::exactly(key), None);
+            loop {
+                let event = tokio::select! {
+                    biased;
+                    guard = &mut lock => return self.awaited(key, fetch, guard),
+                    event = events.next() => event,
+                };
+                match event {
+                    Some(Ok(Event::Reached(_) | Event::Changed { .. })) => {
+                        if let Look::Fresh(stored) = self.look(key, &fetch.source).await? {
+                            return Ok(Awaited::Result(stored));
+                        }
+                    }
+                    // The lock alone will do.
+                    Some(Ok(Event::TooOld { .. }) | Err(_)) | None => break,
+                }
+            }
+        }
+        let guard = lock.await;
+        self.awaited(key, fetch, guard)
+    }
+
+    fn awaited(
+        &self,
+        key: &Key,
+        fetch: &Fetch,
+        guard: Result<Guard, LockError>,
+    ) -> Result<Awaited> {
+        match guard {
+            Ok(guard) => Ok(Awaited::Lock(guard)),
+            Err(LockError::TimedOut { .. }) => {
+                Err(Error::TimedOut { key: key.clone(), waited: fetch.wait_max })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A computation that holds its lock.
+struct Computing<'c> {
+    cache: &'c Cache,
+    key: &'c Key,
+    fetch: &'c Fetch,
+    guard: Guard,
+    /// What tells it from all others.
+    computation: String,
+}
+
+impl Computing<'_> {
+    async fn run<F, C, E>(self, stale: Stale, compute: F) -> Result<Cached>
+    where
+        F: FnOnce() -> C,
+        C: Future<Output = Result<Json, E>>,
+        E: Display,
+    {
+        let metrics = &self.cache.inner.metrics;
+        let needed = self.needed().await?;
+        let begun = Instant::now();
+        let made = tokio::select! {
+            made = compute() => made,
+            _ = self.guard.lost() => {
+                metrics.lost.inc();
+                return Err(Error::Lost { key: self.key.clone() });
+            }
+        };
+        metrics.computing_seconds.observe(begun.elapsed().as_secs_f64());
+        match made {
+            Ok(value) => {
+                let unchanged = self.unchanged(needed).await?;
+                let cached = self.publish(value, &unchanged).await?;
+                metrics.computed.inc();
+                if stale == Stale::Kept {
+                    // They were made from what has just been replaced.
+                    dependants::of(self.cache, self.key).await?.delete(self.cache).await?;
+                }
+                Ok(cached)
+            }
+            Err(error) => {
+                metrics.failed.inc();
+                Err(self.remember(&error.to_string()).await)
+            }
+        }
+    }
+
+    /// The versions of what the result is made from.
+    async fn needed(&self) -> Result<Vec<Option<Version>>> {
+        let entries = self.cache.inner.store.get_many(&self.fetch.depends_on).await?;
+        let present = entries.into_iter().map(keyward_locks::present);
+        Ok(present.map(|entry| entry.map(|entry| entry.version)).collect())
+    }
+
+    /// What must still be so for the result to be cached: what was there when the computation began
+    /// is unchanged, and what was not there is what the computation left.
+    async fn unchanged(&self, before: Vec<Option<Version>>) -> Result<Vec<Expect>> {
+        let now = if before.contains(&None) { self.needed().await? } else { before.clone() };
+        let expect = |(before, now): (Option<Version>, Option<Version>)| {
+            before.or(now).map_or(Expect::Absent, Expect::Version)
+        };
+        Ok(before.into_iter().zip(now).map(expect).collect())
+    }
+
+    /// Caches a result.
+    async fn publish(&self, value: Json, unchanged: &[Expect]) -> Result<Cached> {
+        let label =
+            Label::new(self.cache.inner.clock.now(), &self.fetch.source, self.computation.clone());
+        let put = label.put(&value, self.fetch.ttl)?;
+        let mut pause = WRITE_PAUSE;
+        for last in (0..WRITES_MAX).map(|n| n + 1 == WRITES_MAX) {
+            let written = match self.cache.inner.store.capabilities().tier() {
+                Tier::Atomic => self.write_together(&put, unchanged).await,
+                Tier::Recoverable | Tier::Advisory => self.write_alone(&put).await,
+            };
+            match written {
+                Ok(Some(version)) => return Ok(label.computed(value, Some(version))),
+                Ok(None) => {
+                    // What it was made from has changed.
+                    return Ok(label.computed(value, None));
+                }
+                Err(Error::Store(error)) | Err(Error::Lock(LockError::Store(error)))
+                    if !last && may_pass(error.kind()) => {}
+                Err(error) => return Err(error),
+            }
+            time::sleep(pause).await;
+            pause *= 2;
+            // An unanswered write may have been done.
+            if let Some(version) = self.written().await {
+                return Ok(label.computed(value, Some(version)));
+            }
+        }
+        Err(Error::Lost { key: self.key.clone() })
+    }
+
+    /// The version that this very computation wrote.
+    async fn written(&self) -> Option<Version> {
+        let entry = self.cache.inner.store.get(self.key).await.ok()?;
+        let stored = Stored::read(self.key, entry).ok()??;
+        (stored.label.computation == self.computation).then_some(stored.entry.version)
+    }
+
+    /// In one commit, with what is kept about it; `None` if what it was made from has changed.
+    async fn write_together(&self, put: &Put, unchanged: &[Expect]) -> Result<Option<Version>> {
+        let mut commit = Commit::new().put(self.key.clone(), put.clone());
+        for (parent, expect) in self.fetch.depends_on.iter().zip(unchanged) {
+            let (edge, edge_put) = dependants::edge(parent, self.key, self.fetch.ttl)?;
+            commit = commit.check(parent.clone(), expect.clone()).put(edge, edge_put);
+        }
+        let commit = Failure::forgotten(commit, self.key)?;
+        match self.guard.commit(commit).await {
+            Ok(Outcome::Applied { versions, .. }) => {
+                let version = versions.into_iter().next().flatten();
+                Ok(Some(version.ok_or_else(no_version)?))
+            }
+            Ok(Outcome::Conflicted { .. }) => Ok(None),
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    /// Key by key: first what says on whom the result depends, then the result.
+    async fn write_alone(&self, put: &Put) -> Result<Option<Version>> {
+        let store = &self.cache.inner.store;
+        for parent in &self.fetch.depends_on {
+            let (edge, edge_put) = dependants::edge(parent, self.key, self.fetch.ttl)?;
+            store.put(edge, edge_put).await?;
+        }
+        let write = |_: Option<&keyward_engine::Entry>| Ok(Change::Put(put.clone()));
+        let updated = self.guard.update(self.key, write).await;
+        let updated = updated.map_err(|error| self.refused(error))?;
+        store.delete(Failure::count_key(self.key)?).await?;
+        store.delete(Failure::hold_key(self.key)?).await?;
+        match updated {
+            Updated::Put(version) => Ok(Some(version)),
+            Updated::Deleted | Updated::Kept => Err(no_version()),
+        }
+    }
+
+    fn refused(&self, error: LockError) -> Error {
+        match error {
+            LockError::Lost { .. } => {
+                self.cache.inner.metrics.lost.inc();
+                Error::Lost { key: self.key.clone() }
+            }
+            error => error.into(),
+        }
+    }
+
+    /// Remembers a failure, and tells it.
+    async fn remember(&self, message: &str) -> Error {
+        let (key, inner) = (self.key, &self.cache.inner);
+        let counted = async {
+            let before = inner.store.get(&Failure::count_key(key)?).await?;
+            let before = before.as_ref().and_then(Failure::read);
+            let (source, now) = (&self.fetch.source, inner.clock.now());
+            let failure = Failure::next(before, message, source, now);
+            for (key, put) in failure.puts(key, inner.backoff)? {
+                inner.store.put(key, put).await?;
+            }
+            Ok::<_, Error>(failure)
+        };
+        // Where it cannot be remembered, those who come next find out for themselves.
+        let failure = counted.await.unwrap_or_else(|_| {
+            Failure::next(None, message, &self.fetch.source, inner.clock.now())
+        });
+        let pause = inner.backoff.after(failure.times);
+        failure.error(key, pause)
+    }
+}
+
+fn may_pass(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Unavailable | ErrorKind::OutcomeUnknown)
+}
+
+fn no_version() -> Error {
+    keyward_engine::Error::new(ErrorKind::Internal, "a put has no version").into()
+}

@@ -1,0 +1,158 @@
+//! What was made from a cached value goes with it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use keyward_engine::{Commit, Expect, Expiry, Json, Outcome, Put, Scan, Version};
+use keyward_key::{Key, KeyRange, Prefix};
+
+use crate::label::Stored;
+use crate::{Cache, Error, Result};
+
+/// What was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Dropped {
+    /// Cached values, the one that was named included.
+    pub values: u64,
+}
+
+/// How many keys are read or deleted together.
+const TOGETHER: usize = 100;
+/// How many dependants one key can have, over all generations.
+const DEPENDANTS_MAX: usize = 100_000;
+
+/// Below this stands, for each key that others depend on, who they are.
+pub(crate) fn edges() -> Prefix {
+    Prefix::from_segments(["system", "cache", "dependants"])
+}
+
+/// The entry which says that a key depends on another.
+pub(crate) fn edge(parent: &Key, dependant: &Key, ttl: Option<Duration>) -> Result<(Key, Put)> {
+    let key = edges().child(&parent.to_string()).child(&dependant.to_string()).to_key();
+    let key = key.ok_or_else(|| Error::BadRequest("a key without segments".into()))?;
+    let mut put = Put::new(Json::from_stored("null"));
+    put.expiry = ttl.map(Expiry::After);
+    Ok((key, put))
+}
+
+/// Everything that was made from a key, as it was found.
+#[derive(Default)]
+pub(crate) struct Family {
+    /// Cached values; those made from others after these.
+    values: Vec<(Key, Version)>,
+    edges: Vec<Key>,
+}
+
+/// Finds what was made from a key: what is cached below it, and what was said to depend on it.
+pub(crate) async fn of(cache: &Cache, key: &Key) -> Result<Family> {
+    let store = &cache.inner.store;
+    let mut family = Family::default();
+    let mut seen = BTreeSet::from([key.clone()]);
+    let mut next = vec![key.clone()];
+    while let Some(parent) = next.pop() {
+        let below = Prefix::from_segments(parent.segments());
+        let mut scan = Scan::new(KeyRange::under(&below)).limit(TOGETHER);
+        loop {
+            let page = store.scan(&scan).await?;
+            for row in page.rows {
+                let stored = keyward_locks::present(row.entry).and_then(Stored::of);
+                if let (Some(stored), true) = (stored, seen.insert(row.key.clone())) {
+                    family.values.push((row.key.clone(), stored.entry.version));
+                    next.push(row.key);
+                }
+            }
+            match page.next {
+                Some(cursor) => scan = scan.after(Some(cursor)),
+                None => break,
+            }
+        }
+        let edges = edges().child(&parent.to_string());
+        let mut scan = Scan::new(KeyRange::under(&edges)).limit(TOGETHER).keys_only();
+        loop {
+            let page = store.scan(&scan).await?;
+            let mut named = Vec::new();
+            for row in page.rows {
+                let text = row.key.segments().last().map(|text| text.into_owned());
+                named.extend(text.and_then(|text| Key::parse(&text).ok()));
+                family.edges.push(row.key);
+            }
+            named.retain(|key| seen.insert(key.clone()));
+            for (key, entry) in named.iter().zip(store.get_many(&named).await?) {
+                if let Some(stored) = keyward_locks::present(entry).and_then(Stored::of) {
+                    family.values.push((key.clone(), stored.entry.version));
+                }
+            }
+            next.append(&mut named);
+            match page.next {
+                Some(cursor) => scan = scan.after(Some(cursor)),
+                None => break,
+            }
+        }
+        if seen.len() > DEPENDANTS_MAX {
+            return Err(Error::BadRequest(format!(
+                "more than {DEPENDANTS_MAX} results were made from {key}"
+            )));
+        }
+    }
+    Ok(family)
+}
+
+impl Family {
+    /// Drops what is still as it was found: what was computed anew meanwhile stays. Values go before
+    /// those they were made from, so that who stops halfway can be followed by another.
+    pub async fn delete(mut self, cache: &Cache) -> Result<u64> {
+        let store = &cache.inner.store;
+        let together = (store.limits().commit_keys_max / 2).clamp(1, TOGETHER);
+        let mut deleted = 0;
+        self.values.reverse();
+        for some in self.values.chunks(together) {
+            let mut some = some.to_vec();
+            while !some.is_empty() {
+                let commit = some.iter().fold(Commit::new(), |commit, (key, version)| {
+                    let expect = Expect::Version(version.clone());
+                    commit.check(key.clone(), expect).delete(key.clone())
+                });
+                match store.commit(commit).await? {
+                    Outcome::Applied { .. } => {
+                        deleted += some.len() as u64;
+                        break;
+                    }
+                    Outcome::Conflicted { failed } => {
+                        let mut at = 0..;
+                        some.retain(|_| at.next().is_some_and(|at| !failed.contains(&at)));
+                    }
+                }
+            }
+        }
+        for some in self.edges.chunks(together) {
+            let commit = some.iter().fold(Commit::new(), |commit, key| commit.delete(key.clone()));
+            let _applied = store.commit(commit).await?;
+        }
+        cache.inner.metrics.dropped.inc_by(deleted);
+        Ok(deleted)
+    }
+}
+
+impl Cache {
+    /// Drops a cached value, and with it everything that was made from it: what is cached below its
+    /// key, and what was said to depend on it. A key that holds something else is refused.
+    pub async fn invalidate(&self, key: &Key) -> Result<Dropped> {
+        let entry = self.inner.store.get(key).await?;
+        let stored = Stored::read(key, entry)?;
+        self.drop_version(key, stored.map(|stored| stored.entry.version)).await
+    }
+
+    /// Drops what was made from a key, and then the key, if it still has this version.
+    pub(crate) async fn drop_version(
+        &self,
+        key: &Key,
+        version: Option<Version>,
+    ) -> Result<Dropped> {
+        let mut family = of(self, key).await?;
+        if let Some(version) = version {
+            // First, so that it is dropped last.
+            family.values.insert(0, (key.clone(), version));
+        }
+        Ok(Dropped { values: family.delete(self).await? })
+    }
+}

@@ -1,0 +1,93 @@
+use std::time::Duration;
+
+use keyward_engine::{Error as StoreError, ErrorKind};
+use keyward_key::Key;
+use keyward_locks::Error as LockError;
+
+/// The result of a cache operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store below refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The lock under which results are computed could not be had.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The computation failed, now or a short while ago.
+    #[error("computing {key} failed: {message}")]
+    Failed {
+        /// The key.
+        key: Key,
+        /// What the computation said.
+        message: String,
+        /// How often it failed in a row.
+        times: u32,
+        /// From when on it is tried again, counted from now.
+        retry_after: Duration,
+    },
+    /// The lock was lost while the result was computed: others took this process for dead.
+    #[error("the lock on {key} was lost while it was computed")]
+    Lost {
+        /// The key.
+        key: Key,
+    },
+    /// Others computed it, and it did not come in time.
+    #[error("{key} did not come within {waited:?}; others are computing it")]
+    TimedOut {
+        /// The key.
+        key: Key,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The key holds something that no cache has put there.
+    #[error("the key {key} holds something that was not cached")]
+    ForeignValue {
+        /// The key.
+        key: Key,
+    },
+    /// The request makes no sense as it is.
+    #[error("{0}")]
+    BadRequest(String),
+}
+
+impl Error {
+    /// The stable code shown by every door.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind().code(),
+            Self::Lock(error) => error.code(),
+            Self::Failed { .. } => "computation-failed",
+            Self::Lost { .. } => "lock-lost",
+            Self::TimedOut { .. } => "timed-out",
+            Self::ForeignValue { .. } => "foreign-value",
+            Self::BadRequest(_) => ErrorKind::Invalid.code(),
+        }
+    }
+
+    /// What to do next, in one sentence.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind().hint(),
+            Self::Lock(error) => error.hint(),
+            Self::Failed { .. } => "Mend what failed; it is tried again after a pause.",
+            Self::Lost { .. } => "Ask again: somebody else computes it by now, or has.",
+            Self::TimedOut { .. } => "Ask again, or wait longer.",
+            Self::ForeignValue { .. } => "Choose another key for the cached value.",
+            Self::BadRequest(_) => "Change the request; nothing was done.",
+        }
+    }
+
+    /// Whether the same request may succeed later, without a risk of doing it twice.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Store(error) => error.kind().retryable(),
+            Self::Lock(error) => error.retryable(),
+            Self::Failed { .. } | Self::Lost { .. } | Self::TimedOut { .. } => true,
+            Self::ForeignValue { .. } | Self::BadRequest(_) => false,
+        }
+    }
+}

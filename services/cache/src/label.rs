@@ -1,0 +1,127 @@
+//! What stands beside a cached value.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use keyward_engine::{Entry, Expiry, Json, Put, Version};
+use keyward_key::Key;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result, Source};
+
+/// A result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cached {
+    /// The value.
+    pub value: Json,
+    /// When it was computed, by the clock of who computed it.
+    pub created: Timestamp,
+    /// What it was made of.
+    pub source: Source,
+    /// The version of the entry; `None` if the result was not cached, since what it depends on
+    /// changed while it was computed.
+    pub version: Option<Version>,
+    /// From when on it is absent.
+    pub expires: Option<Timestamp>,
+    /// Where this caller has it from.
+    pub origin: Origin,
+}
+
+/// Where a caller has a result from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// It was in the store.
+    Stored,
+    /// The caller's own function was run.
+    Computed,
+    /// Somebody else computed it while the caller waited.
+    Shared,
+    /// It was in the store and is stale; a new one is being computed.
+    Stale,
+}
+
+/// The member of an entry's metadata that makes it a cached one.
+const MEMBER: &str = "cache";
+
+/// What an entry's metadata say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Label {
+    pub created: Timestamp,
+    pub source: Source,
+    /// Which computation it was: the token of its lock. With it, one whose commit was not answered
+    /// finds out whether it was done.
+    pub computation: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Metadata {
+    cache: Label,
+}
+
+/// What a key holds, as the cache sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub entry: Entry,
+    pub label: Label,
+}
+
+impl Stored {
+    /// Reads what a key holds, which must be a cached value or nothing.
+    pub fn read(key: &Key, entry: Option<Entry>) -> Result<Option<Self>> {
+        let Some(entry) = keyward_locks::present(entry) else { return Ok(None) };
+        match Self::of(entry) {
+            Some(stored) => Ok(Some(stored)),
+            None => Err(Error::ForeignValue { key: key.clone() }),
+        }
+    }
+
+    /// The same of an entry that may be something else.
+    pub fn of(entry: Entry) -> Option<Self> {
+        let metadata: Metadata =
+            serde_json::from_slice(entry.metadata.as_ref()?.as_bytes()).ok()?;
+        Some(Self { entry, label: metadata.cache })
+    }
+
+    pub fn is_good_for(&self, asked: &Source) -> bool {
+        self.label.source.is_good_for(asked)
+    }
+
+    pub fn cached(self, origin: Origin) -> Cached {
+        let Self { entry, label } = self;
+        Cached {
+            value: entry.value,
+            created: label.created,
+            source: label.source,
+            version: Some(entry.version),
+            expires: entry.expires,
+            origin,
+        }
+    }
+}
+
+impl Label {
+    /// A label for what is computed now. Whoever compares only times must find it no older than its
+    /// source, whatever the clocks say.
+    pub fn new(now: Timestamp, source: &Source, computation: String) -> Self {
+        let created = match source {
+            Source::Modified(modified) => now.max(*modified),
+            Source::Version(_) | Source::Constant => now,
+        };
+        Self { created, source: source.clone(), computation }
+    }
+
+    pub fn put(&self, value: &Json, ttl: Option<Duration>) -> Result<Put> {
+        let metadata = Json::from_value(&serde_json::json!({ MEMBER: self }))
+            .map_err(|error| Error::BadRequest(error.to_string()))?;
+        let mut put = Put::new(value.clone()).with_metadata(metadata);
+        put.expiry = ttl.map(Expiry::After);
+        Ok(put)
+    }
+
+    /// What was put, for the one who computed it.
+    pub fn computed(self, value: Json, version: Option<Version>) -> Cached {
+        let Self { created, source, .. } = self;
+        Cached { value, created, source, version, expires: None, origin: Origin::Computed }
+    }
+}

@@ -1,0 +1,276 @@
+//! Removing what belongs to something that is gone.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use keyward_engine::{
+    Clock, Commit, Expect, Expiry, Json, List, Listed, Outcome, Put, Scan, Store, Tier,
+};
+use keyward_key::{Key, KeyRange, Prefix, is_reserved};
+use keyward_locks::{Error as LockError, Guard, LockPath, Locks, Mode, Request};
+
+use crate::{Error, Result, dependants};
+
+/// What a source says about something that entries belong to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// It is there.
+    Present,
+    /// It is certainly not there: the source was reached and said so.
+    Gone,
+    /// Nobody knows: the source could not be reached, refused to tell, or took too long. Nothing is
+    /// removed.
+    Unknown(String),
+}
+
+/// Where to purge, and how often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PurgeOptions {
+    /// The segments right below this are the roots, which may be gone with all that lies below them.
+    /// In the whole store, first segments that are reserved are no roots.
+    pub under: Prefix,
+    /// The shortest time between two sweeps, over all processes.
+    pub interval: Duration,
+    /// How long to wait for a root that others have locked.
+    pub wait_max: Duration,
+}
+
+impl PurgeOptions {
+    /// How often the whole store is swept, when nothing else is said.
+    pub const INTERVAL_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
+}
+
+impl Default for PurgeOptions {
+    fn default() -> Self {
+        Self {
+            under: Prefix::all(),
+            interval: Self::INTERVAL_DEFAULT,
+            wait_max: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What became of one root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Purged {
+    /// It was gone, and so are its entries.
+    Removed {
+        /// How many there were.
+        entries: u64,
+    },
+    /// It is there.
+    Kept,
+    /// Nobody knows whether it is there: everything was left as it is.
+    Unknown(String),
+    /// Somebody works on it: everything was left as it is.
+    Locked(String),
+}
+
+/// What a sweep did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// How many roots were looked at.
+    pub roots: u64,
+    /// How many entries were removed.
+    pub entries: u64,
+    /// Those that were not kept, and why; the last [`Swept::TOLD_MAX`] of them.
+    pub told: VecDeque<(Key, Purged)>,
+}
+
+impl Swept {
+    /// How many roots are told of.
+    pub const TOLD_MAX: usize = 1_000;
+
+    fn add(&mut self, root: Key, purged: Purged) {
+        self.roots += 1;
+        if let Purged::Removed { entries } = &purged {
+            self.entries += entries;
+        }
+        if purged != Purged::Kept {
+            if self.told.len() == Self::TOLD_MAX {
+                self.told.pop_front();
+            }
+            self.told.push_back((root, purged));
+        }
+    }
+}
+
+/// Removes what belongs to something that is gone: one root when it is met (lazily), or all of them,
+/// at most once in [`PurgeOptions::interval`].
+///
+/// Whatever is written below a root while its lock is held survives or is removed as a whole. The
+/// root's own key, its catalog of locks, stays: its tokens must rise for ever.
+#[derive(Clone)]
+pub struct Purge {
+    store: Store,
+    locks: Locks,
+    clock: Arc<dyn Clock>,
+    options: PurgeOptions,
+}
+
+/// How many keys are removed together.
+const TOGETHER: usize = 200;
+const ROOTS_TOGETHER: usize = 100;
+
+impl Purge {
+    /// In the store of some locks, which are those that work below the roots is done under.
+    pub fn new(locks: Locks, clock: impl Clock, options: PurgeOptions) -> Result<Self> {
+        if options.interval.is_zero() {
+            return Err(Error::BadRequest("the time between two sweeps cannot be zero".into()));
+        }
+        Ok(Self { store: locks.store().clone(), locks, clock: Arc::new(clock), options })
+    }
+
+    /// Removes everything below a root, under its lock: the root's own entry stays, and nothing of
+    /// another root is touched. Says how many entries there were.
+    pub async fn clear(&self, root: &Key) -> Result<u64> {
+        self.check_root(root)?;
+        let request =
+            Request::default().wait_max(self.options.wait_max).purpose(format!("clear {root}"));
+        let lock = self.locks.root(root.clone())?;
+        let guard = lock.acquire(&[LockPath::root()], Mode::Exclusive, &request).await?;
+        let mut removed = self.remove(KeyRange::under(&whole(root)), &guard).await?;
+        // What the cache keeps about keys below the root, by their texts.
+        let below = format!("{root}:");
+        for kept in [dependants::edges(), Prefix::from_segments(["system", "cache", "failed"])] {
+            self.remove(KeyRange::segment_prefix(&kept, &below), &guard).await?;
+        }
+        // What came in under a lock of its own before this one was granted is counted, too.
+        removed += self.remove(KeyRange::under(&whole(root)), &guard).await?;
+        guard.release().await?;
+        Ok(removed)
+    }
+
+    /// Removes what belongs to a root, if its source says that it is gone.
+    pub async fn purge(&self, root: &Key, presence: Presence) -> Result<Purged> {
+        match presence {
+            Presence::Present => Ok(Purged::Kept),
+            Presence::Unknown(reason) => Ok(Purged::Unknown(reason)),
+            Presence::Gone => match self.clear(root).await {
+                Ok(entries) => Ok(Purged::Removed { entries }),
+                Err(Error::Lock(error @ LockError::TimedOut { .. })) => {
+                    Ok(Purged::Locked(error.to_string()))
+                }
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// Asks a source about every root that has entries, and removes those of the ones that are gone.
+    /// `None` if a sweep was begun less than [`PurgeOptions::interval`] ago, here or elsewhere.
+    pub async fn sweep<F, C>(&self, look: F) -> Result<Option<Swept>>
+    where
+        F: FnMut(Key) -> C,
+        C: Future<Output = Presence>,
+    {
+        if self.claim().await? { self.sweep_now(look).await.map(Some) } else { Ok(None) }
+    }
+
+    /// The same at once, whenever the last one was.
+    pub async fn sweep_now<F, C>(&self, mut look: F) -> Result<Swept>
+    where
+        F: FnMut(Key) -> C,
+        C: Future<Output = Presence>,
+    {
+        let mut swept = Swept::default();
+        let mut list = List::new(self.options.under.clone()).depth(1).limit(ROOTS_TOGETHER);
+        loop {
+            let page = self.store.list(&list).await?;
+            let prefixes = page.items.into_iter().filter_map(|item| match item {
+                Listed::Prefix(prefix) => prefix.to_key(),
+                // A root with nothing below it.
+                Listed::Key(_) => None,
+            });
+            for root in prefixes.filter(|root| self.check_root(root).is_ok()) {
+                let presence = look(root.clone()).await;
+                let purged = self.purge(&root, presence).await?;
+                swept.add(root, purged);
+            }
+            match page.next {
+                Some(cursor) => list = list.after(Some(cursor)),
+                None => return Ok(swept),
+            }
+        }
+    }
+
+    /// Takes the turn to sweep: an entry that the engine itself lets expire, so that nobody's clock
+    /// matters.
+    async fn claim(&self) -> Result<bool> {
+        let key = self.claim_key()?;
+        let value = serde_json::json!({ "at": self.clock.now() });
+        let value =
+            Json::from_value(&value).map_err(|error| Error::BadRequest(error.to_string()))?;
+        let put = Put::new(value).expiring(Expiry::After(self.options.interval));
+        let commit = Commit::new().check(key.clone(), Expect::Absent).put(key, put);
+        Ok(self.store.commit(commit).await?.is_applied())
+    }
+
+    /// `system:purged`, or for roots below a prefix `system:purged:{prefix}`.
+    fn claim_key(&self) -> Result<Key> {
+        let mut prefix = Prefix::from_segments(["system", "purged"]);
+        if self.options.under != Prefix::all() {
+            prefix = prefix.child(&self.options.under.to_string());
+        }
+        prefix.to_key().ok_or_else(|| Error::BadRequest("no key".into()))
+    }
+
+    fn check_root(&self, root: &Key) -> Result<()> {
+        let under = &self.options.under;
+        let inside = root.depth() == under.depth() + 1
+            && root.segments().zip(under.segments()).all(|(one, other)| one == other);
+        if !inside {
+            return Err(Error::BadRequest(format!("{root} is no root: roots are below {under}*")));
+        }
+        if is_reserved(&root.first()) {
+            let first = root.first();
+            return Err(Error::BadRequest(format!("{first} is reserved, and no root")));
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, range: KeyRange, guard: &Guard) -> Result<u64> {
+        let mut removed = 0;
+        let scan = Scan::new(range).limit(TOGETHER).keys_only();
+        loop {
+            let page = self.store.scan(&scan).await?;
+            let keys: Vec<Key> = page.rows.into_iter().map(|row| row.key).collect();
+            if keys.is_empty() {
+                return Ok(removed);
+            }
+            removed += keys.len() as u64;
+            self.delete(keys, guard).await?;
+        }
+    }
+
+    async fn delete(&self, keys: Vec<Key>, guard: &Guard) -> Result<()> {
+        if self.store.capabilities().tier() == Tier::Atomic {
+            let together = (self.store.limits().commit_keys_max - 1).clamp(1, TOGETHER);
+            for some in keys.chunks(together) {
+                let commit =
+                    some.iter().fold(Commit::new(), |commit, key| commit.delete(key.clone()));
+                let _: Outcome = guard.commit(commit).await?;
+            }
+            return Ok(());
+        }
+        for key in keys {
+            if let Some(loss) = guard.loss() {
+                return Err(Error::BadRequest(format!("the lock was lost: {loss:?}")));
+            }
+            self.store.delete(key).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything below a key.
+fn whole(root: &Key) -> Prefix {
+    Prefix::from_segments(root.segments())
+}
+
+impl fmt::Debug for Purge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Purge").field("under", &self.options.under).finish()
+    }
+}

@@ -1,0 +1,99 @@
+//! What happened, and what must be true of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use keyward_engine::{Clock, Json};
+use keyward_key::Key;
+use keyward_testkit::VirtualClock;
+use serde_json::Value;
+
+/// How often a source changes, in seconds.
+const PERIOD_S: i64 = 20;
+
+/// What became of requests, over a run.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    pub asked: u64,
+    pub answered: u64,
+    pub failed: u64,
+    pub crashes: u64,
+    pub pauses: u64,
+    pub lost: u64,
+    pub computed: u64,
+    pub published: u64,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: Self) {
+        self.asked += other.asked;
+        self.answered += other.answered;
+        self.failed += other.failed;
+        self.crashes += other.crashes;
+        self.pauses += other.pauses;
+        self.lost += other.lost;
+        self.computed += other.computed;
+        self.published += other.published;
+    }
+}
+
+pub struct Journal {
+    clock: VirtualClock,
+    pub counts: Counts,
+    /// Who computes what.
+    runs: u64,
+}
+
+impl Journal {
+    pub fn new(clock: VirtualClock) -> Self {
+        Self { clock, counts: Counts::default(), runs: 0 }
+    }
+
+    /// When the source of everything was last modified, by its own clock.
+    pub fn modified(&self) -> Timestamp {
+        let second = self.clock.now().as_second();
+        Timestamp::new(second - second.rem_euclid(PERIOD_S), 0).unwrap()
+    }
+
+    /// The value that a new computation gives.
+    pub fn value(&mut self, key: &Key, modified: Timestamp) -> Json {
+        self.runs += 1;
+        self.counts.computed += 1;
+        let value = serde_json::json!({
+            "key": key.to_string(),
+            "modified": modified.as_second(),
+            "run": self.runs,
+        });
+        Json::from_value(&value).unwrap()
+    }
+
+    /// Whether an answer is of the right key, and not older than what was asked for.
+    pub fn answered(&mut self, key: &Key, modified: Timestamp, value: &Json) {
+        let value: Value = serde_json::from_slice(value.as_bytes()).unwrap();
+        assert_eq!(value["key"], key.to_string());
+        assert!(value["modified"].as_i64().unwrap() >= modified.as_second(), "{value} is stale");
+        self.counts.answered += 1;
+    }
+
+    /// Checks what was published: one result for each key and state of its source, the states in
+    /// order.
+    pub fn check(&self, published: &[(Key, Json)]) -> Counts {
+        let mut latest: BTreeMap<&Key, i64> = BTreeMap::new();
+        let mut runs = BTreeSet::new();
+        for (key, value) in published {
+            let value: Value = serde_json::from_slice(value.as_bytes()).unwrap();
+            assert_eq!(value["key"], key.to_string());
+            // With commits of single keys, a value is put again to raise its fence.
+            if !runs.insert(value["run"].as_u64().unwrap()) {
+                continue;
+            }
+            let modified = value["modified"].as_i64().unwrap();
+            if let Some(before) = latest.insert(key, modified) {
+                assert!(before < modified, "{key}: {modified} was published after {before}");
+            }
+        }
+        let counts = self.counts;
+        assert_eq!(counts.asked, counts.answered + counts.failed, "somebody was told nothing");
+        Counts { published: runs.len() as u64, ..counts }
+    }
+}
