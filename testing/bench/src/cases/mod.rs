@@ -8,6 +8,7 @@ mod copy;
 mod growth;
 mod indexed;
 mod load;
+mod lock;
 mod postgres;
 mod read;
 
@@ -91,6 +92,12 @@ pub const CASES: &[Case] = &[
         compares: "durable single-put commits through Store: 64 clients / 1 client",
         needs: Needs::Nothing,
         run: commit::many_against_one,
+    },
+    Case {
+        name: "lock_pair",
+        compares: "a lock taken and released / two durable single-put commits",
+        needs: Needs::Nothing,
+        run: lock::pair,
     },
     Case {
         name: "record_write",
