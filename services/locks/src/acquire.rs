@@ -9,83 +9,9 @@ use tokio::time::{Instant, sleep};
 use crate::catalog::{Asked, CLAIMS_MAX, Catalog, Decision};
 use crate::guard::Grant;
 use crate::look::{Corpse, Look};
+use crate::patience::{Ended, Patience};
 use crate::queue::{Line, Woken};
-use crate::{Error, Guard, Holder, Request, Result, Root};
-
-/// How a request that does not wait ended.
-#[derive(Debug)]
-#[must_use = "dropping the guard releases the lock"]
-pub enum Tried {
-    /// The lock is held now.
-    Granted(Guard),
-    /// This holder, or earlier waiter, is in the way.
-    Held(Holder),
-}
-
-/// How long to wait.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    began: Instant,
-    /// `None` is for ever.
-    wait_max: Option<Duration>,
-    /// Whether to stand in line at all.
-    queues: bool,
-}
-
-impl Patience {
-    pub fn of(request: &Request) -> Self {
-        Self { began: Instant::now(), wait_max: request.wait_max, queues: true }
-    }
-
-    pub fn none() -> Self {
-        Self { began: Instant::now(), wait_max: None, queues: false }
-    }
-
-    pub fn ends_at(&self) -> Option<Instant> {
-        self.wait_max.and_then(|wait| self.began.checked_add(wait))
-    }
-
-    fn is_over(&self) -> bool {
-        !self.queues || self.ends_at().is_some_and(|end| Instant::now() >= end)
-    }
-}
-
-/// How a request ended.
-pub(crate) enum Ended {
-    Granted(Guard),
-    /// Nothing is held, and nobody waits.
-    InVain {
-        look: Look,
-        blocker: u64,
-        waited: Duration,
-    },
-}
-
-impl Ended {
-    pub fn granted(self, root: &Root, asked: &Asked) -> Result<Guard> {
-        let (look, blocker, waited) = match self {
-            Self::Granted(guard) => return Ok(guard),
-            Self::InVain { look, blocker, waited } => (look, blocker, waited),
-        };
-        let holder = look.catalog.claim(blocker).map(|claim| {
-            let (paths, token, who) = (root.names(&claim.paths), claim.token, &claim.who);
-            format!("{who} (token {token}, on {paths}, since {})", claim.since)
-        });
-        Err(Error::TimedOut {
-            root: root.key().clone(),
-            path: root.names(&asked.paths),
-            waited,
-            holder: holder.unwrap_or_default(),
-        })
-    }
-
-    pub fn tried(self, root: &Root) -> Tried {
-        match self {
-            Self::Granted(guard) => Tried::Granted(guard),
-            Self::InVain { look, blocker, .. } => Tried::Held(root.holder(&look, blocker)),
-        }
-    }
-}
+use crate::{Error, Guard, Result, Root};
 
 /// How often in a row the store may fail while something of the request may be in it.
 const FAILURES_MAX: u32 = 10;
@@ -275,7 +201,7 @@ impl Asking<'_> {
         self.entered = false;
         let metrics = &self.root.shared.metrics;
         metrics.acquired.inc();
-        metrics.waits.observe(self.patience.began.elapsed().as_secs_f64());
+        metrics.waits.observe(self.patience.waited().as_secs_f64());
         Ended::Granted(guard)
     }
 
@@ -291,12 +217,12 @@ impl Asking<'_> {
         let tired = self.line.as_ref().is_some_and(Line::is_tired);
         if self.patience.is_over() || tired {
             let metrics = &self.root.shared.metrics;
-            if self.patience.queues {
+            if self.patience.queues() {
                 metrics.timed_out.inc()
             } else {
                 metrics.contended.inc()
             };
-            let waited = self.patience.began.elapsed();
+            let waited = self.patience.waited();
             return Ok(Some(Ended::InVain { look, blocker: first, waited }));
         }
         let in_line = look.catalog.waiter(&self.asked.id).map(|claim| claim.token);

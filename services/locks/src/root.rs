@@ -5,10 +5,11 @@ use keyward_engine::{Commit, Expect, Put, Store, Version};
 use keyward_key::Key;
 use keyward_schema::LockTree;
 
-use crate::acquire::{self, Patience, Tried};
+use crate::acquire;
 use crate::catalog::{Asked, Catalog};
 use crate::locks::Shared;
-use crate::{Error, Guard, LockPath, Mode, Request, Result};
+use crate::patience::Patience;
+use crate::{Error, Guard, LockPath, Mode, Request, Result, Tried};
 
 /// The locks below one key. Cheap to clone.
 #[derive(Clone)]

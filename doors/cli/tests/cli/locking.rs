@@ -206,3 +206,26 @@ fn what_cannot_be_locked_is_refused() {
     let told = kw.fails(4, &advisory);
     assert!(told.contains("cannot keep locks"), "{told}");
 }
+
+#[test]
+fn what_many_processes_do_under_a_lock_is_not_lost() {
+    const PROCESSES: usize = 4;
+    const ROUNDS: usize = 4;
+    let kw = Sandbox::new();
+    kw.write("count", "0\n");
+    // Nothing but the lock keeps two of them from reading the same number.
+    let script = "n=$(cat count); sleep 0.01; echo $((n + 1)) > count; \
+                  echo $KEYWARD_LOCK_TOKEN >> tokens";
+    std::thread::scope(|scope| {
+        for _ in 0..PROCESSES {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    kw.ok(&["lock", "exec", "r", "--", "sh", "-c", script]);
+                }
+            });
+        }
+    });
+    assert_eq!(kw.read("count"), format!("{}\n", PROCESSES * ROUNDS));
+    let tokens: Vec<u64> = kw.read("tokens").lines().map(|line| line.parse().unwrap()).collect();
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+}

@@ -19,6 +19,7 @@ on_every_engine!(
     the_list_says_who_holds_what,
     a_dropped_guard_is_released,
     a_foreign_value_at_the_root_is_left_alone,
+    a_catalog_that_was_deleted_gives_no_token_twice_while_a_lock_is_held,
 );
 on_engines!(recoverable: Recoverable;
     paths_exclude_their_like_their_ancestors_and_their_descendants,
@@ -241,4 +242,15 @@ async fn a_foreign_value_at_the_root_is_left_alone(place: Place) {
     locks.store().put(key("page:8"), newer).await.unwrap();
     assert_eq!(root.list().await.unwrap_err().code(), "corrupt");
     assert_eq!(locks.root(key("lock:x")).unwrap_err().code(), "invalid");
+}
+
+async fn a_catalog_that_was_deleted_gives_no_token_twice_while_a_lock_is_held(place: Place) {
+    let locks = locks(&place).await;
+    let held = take(&page(&locks), "a").await;
+    locks.store().delete(key("page:7")).await.unwrap();
+    let asked = [path("a")];
+    let refused =
+        page(&locks).acquire(&asked, Mode::Exclusive, &Request::default()).await.unwrap_err();
+    assert!(matches!(refused, Error::Damaged { .. }), "{refused}");
+    drop(held);
 }

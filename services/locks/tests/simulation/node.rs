@@ -299,11 +299,21 @@ impl Node {
 
     async fn break_something(&mut self, journal: &Shared) {
         let Ok(standing) = self.root.list().await else { return };
-        let Some(holder) = self.rng.choice(&standing.holders) else { return };
+        let Some(holder) = self.rng.choice(&standing.holders).cloned() else { return };
         let target = Target::Token(holder.token);
         self.register.breaks(holder.token);
-        if self.root.break_lock(&target, "the operator", "for a test").await.is_ok() {
-            journal.borrow_mut().count("breaks");
+        if self.root.break_lock(&target, "the operator", "for a test").await.is_err() {
+            return;
+        }
+        journal.borrow_mut().count("breaks");
+        self.register.broke(holder.token);
+        // The holder does not know yet, and goes on.
+        let request = Request::default().ttl(TTL);
+        let taken = self.root.try_acquire(&holder.paths, Mode::Exclusive, &request).await;
+        if let Ok(Tried::Granted(guard)) = taken {
+            let guard = self.register.enter(guard, None);
+            self.work(&guard, journal).await;
+            self.finish(guard, journal).await;
         }
     }
 
