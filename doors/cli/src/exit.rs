@@ -1,6 +1,6 @@
 //! How the command ends: one table of exit codes, shown by `--help` and the man page.
 
-use keyward::{ErrorKind, cache, locks, migrate, records};
+use keyward::{ErrorKind, cache, locks, migrate, queue, records};
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,15 +28,15 @@ impl Exit {
     /// Every code with what it means, in ascending order.
     pub const TABLE: [(Self, &'static str); 17] = [
         (Self::Done, "done"),
-        (Self::Absent, "the key or record is not there (get)"),
+        (Self::Absent, "the key or record is not there (get), or the message, dead letter or job"),
         (
             Self::Invalid,
             "wrong usage or input: an argument, a key, JSON, the configuration, the schema",
         ),
         (
             Self::Conflict,
-            "a condition did not hold (--if-version, --if-absent, --if-match, a unique index); nothing \
-             was written",
+            "a condition did not hold (--if-version, --if-absent, --if-match, a unique index, an id \
+             that is taken); nothing was written",
         ),
         (Self::Unable, "the store cannot do this: over a limit, or not supported by its engine"),
         (Self::Unavailable, "the store is busy or out of reach; nothing was done, try again"),
@@ -50,7 +50,7 @@ impl Exit {
         (
             Self::Differs,
             "not equal: the stores after a copy (copy --verify), or two schemas (schema diff); \
-             something is left (doctor), or could not be done (migrate)",
+             something is left (doctor), or could not be done (migrate, job watch)",
         ),
         (Self::Forbidden, "the caller may not do this (record --as)"),
         (Self::Locked, "the lock is somebody else's: not waited for, or in vain (lock)"),
@@ -143,6 +143,22 @@ impl From<&locks::Error> for Exit {
             Error::NotHeld { .. } => Self::Absent,
             Error::ForeignValue { .. } | Error::ForeignFence { .. } => Self::Conflict,
             Error::Unsupported(_) | Error::Full { .. } => Self::Unable,
+            Error::Contended { .. } => Self::Unavailable,
+            Error::Damaged { .. } => Self::Corrupt,
+            // One this version does not know yet is not one the user can act on.
+            _ => Self::Internal,
+        }
+    }
+}
+
+impl From<&queue::Error> for Exit {
+    fn from(error: &queue::Error) -> Self {
+        use queue::Error;
+        match error {
+            Error::Store(error) => error.kind().into(),
+            Error::NeedsAtomic { .. } | Error::NoLease { .. } => Self::Unable,
+            Error::BadMessage(_) => Self::Invalid,
+            Error::IdTaken { .. } | Error::Lost { .. } => Self::Conflict,
             Error::Contended { .. } => Self::Unavailable,
             Error::Damaged { .. } => Self::Corrupt,
             // One this version does not know yet is not one the user can act on.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use keyward::schema::Problems;
-use keyward::{ParseError, cache, locks, migrate, records};
+use keyward::{ParseError, cache, locks, migrate, queue, records};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -197,6 +197,15 @@ impl From<cache::Error> for Failure {
 
 impl From<locks::Error> for Failure {
     fn from(error: locks::Error) -> Self {
+        Self {
+            retryable: error.retryable(),
+            ..Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
+        }
+    }
+}
+
+impl From<queue::Error> for Failure {
+    fn from(error: queue::Error) -> Self {
         Self {
             retryable: error.retryable(),
             ..Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())

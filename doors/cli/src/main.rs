@@ -13,6 +13,7 @@ mod output;
 mod pages;
 mod pretty;
 mod progress;
+mod queues;
 mod ttl;
 
 use std::io;

@@ -6,22 +6,26 @@ mod compact;
 mod completions;
 mod condition;
 mod copy;
+mod dead_letter;
 mod del;
 mod doctor;
 mod export;
 mod get;
 mod import;
+mod job;
 mod lock;
 mod ls;
 mod man;
 mod migrate;
 mod put;
+mod queue;
 mod record;
 mod restore;
 mod scan;
 mod schema;
 mod stats;
 mod watch;
+mod worker;
 
 use clap::Subcommand;
 use keyward::{Key, Prefix};
@@ -51,6 +55,10 @@ pub enum Command {
     Record(Box<record::Arguments>),
     Lock(lock::Arguments),
     Cache(cache::Arguments),
+    Queue(queue::Arguments),
+    DeadLetter(dead_letter::Arguments),
+    Job(job::Arguments),
+    Worker(worker::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -78,6 +86,10 @@ impl Command {
             Self::Record(arguments) => record::run(*arguments, target, output).await,
             Self::Lock(arguments) => lock::run(arguments, target, output).await,
             Self::Cache(arguments) => cache::run(arguments, target, output).await,
+            Self::Queue(arguments) => queue::run(arguments, target, output).await,
+            Self::DeadLetter(arguments) => dead_letter::run(arguments, target, output).await,
+            Self::Job(arguments) => job::run(arguments, target, output).await,
+            Self::Worker(arguments) => worker::run(arguments, target, output).await,
             Self::Completions(arguments) => completions::run(arguments, output),
             Self::Man(arguments) => man::run(arguments, output),
         }

@@ -179,6 +179,11 @@ impl Running {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
     }
 
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+    }
+
     /// Ends it at once, as a crash would.
     pub fn kill(&self) {
         // One that has ended meanwhile is as dead.

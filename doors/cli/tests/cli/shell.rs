@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::sandbox::{Sandbox, is_absent};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 23] = [
     "put",
     "get",
     "del",
@@ -24,6 +24,11 @@ const COMMANDS: [&str; 18] = [
     "schema",
     "record",
     "lock",
+    "cache",
+    "queue",
+    "dead-letter",
+    "job",
+    "worker",
     "completions",
     "man",
 ];
