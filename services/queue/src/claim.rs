@@ -195,7 +195,7 @@ impl Queue {
         if !stale.is_empty() {
             self.forget(stale).await?;
         }
-        candidates.sort_by(|one, other| one.entry.at.cmp(&other.entry.at));
+        candidates.sort_by_key(|candidate| candidate.entry.at);
         Ok((Some(candidates), from_due))
     }
 

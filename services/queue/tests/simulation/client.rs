@@ -126,10 +126,10 @@ impl Client {
                 // Asleep for more than a lease.
                 tokio::time::sleep(LEASE.mul_f64(1.0 + self.rng.f64() * 2.0)).await;
             }
-            let failing = match (self.truth.kind(attempt.id()), attempt.number()) {
-                (Kind::Poisoned | Kind::Broken, _) | (Kind::FailsOnce, 1) => true,
-                _ => false,
-            };
+            let failing = matches!(
+                (self.truth.kind(attempt.id()), attempt.number()),
+                (Kind::Poisoned | Kind::Broken, _) | (Kind::FailsOnce, 1)
+            );
             if failing {
                 let _ = attempt.fail(Failure::new("it is broken")).await;
                 continue;
