@@ -1,0 +1,108 @@
+//! What can be wrong with what a store holds.
+
+use keyward_key::Key;
+
+/// What is wrong with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flaw {
+    /// No declared pattern has its shape, and it is none of Keyward's own.
+    UnknownKey,
+    /// A record lacks an index entry.
+    MissingEntry,
+    /// An index entry says something else than its record.
+    WrongEntry,
+    /// A unique entry names another record than the one that has the value.
+    TakenEntry,
+    /// An index entry whose record is not there, or has another value.
+    OrphanedEntry,
+    /// An index entry whose record has ended.
+    ExpiredEntry,
+    /// An index entry that leads to no record.
+    BrokenEntry,
+    /// An entry of an index that is not in the catalog, or disabled there.
+    UnknownIndex,
+    /// The mark of a writer who never came back.
+    LeftMarker,
+    /// A value that is not what its space's schema says, or too large for it.
+    BadValue,
+    /// A value that one of the space's indexes cannot take.
+    Unindexable,
+    /// Metadata that makes no sense.
+    BadMetadata,
+    /// A key longer than the store takes.
+    LongKey,
+    /// A value larger than the store takes.
+    LargeValue,
+}
+
+impl Flaw {
+    /// The stable code shown by every door.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::UnknownKey => "unknown-key",
+            Self::MissingEntry => "missing-entry",
+            Self::WrongEntry => "wrong-entry",
+            Self::TakenEntry => "taken-entry",
+            Self::OrphanedEntry => "orphaned-entry",
+            Self::ExpiredEntry => "expired-entry",
+            Self::BrokenEntry => "broken-entry",
+            Self::UnknownIndex => "unknown-index",
+            Self::LeftMarker => "left-marker",
+            Self::BadValue => "bad-value",
+            Self::Unindexable => "unindexable",
+            Self::BadMetadata => "bad-metadata",
+            Self::LongKey => "long-key",
+            Self::LargeValue => "large-value",
+        }
+    }
+
+    /// Whether mending it touches no record.
+    pub fn is_mendable(self) -> bool {
+        match self {
+            Self::MissingEntry
+            | Self::WrongEntry
+            | Self::TakenEntry
+            | Self::OrphanedEntry
+            | Self::ExpiredEntry
+            | Self::BrokenEntry
+            | Self::UnknownIndex
+            | Self::LeftMarker => true,
+            Self::UnknownKey
+            | Self::BadValue
+            | Self::Unindexable
+            | Self::BadMetadata
+            | Self::LongKey
+            | Self::LargeValue => false,
+        }
+    }
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What is wrong.
+    pub flaw: Flaw,
+    /// With which key: the entry's, where it is about an index entry.
+    pub key: Key,
+    /// The record that it is about.
+    pub record: Option<Key>,
+    /// In words.
+    pub message: String,
+}
+
+/// What is wrong with some rows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inspected {
+    /// How many rows were looked at.
+    pub rows: usize,
+    /// What is wrong with them.
+    pub findings: Vec<Finding>,
+    /// Where to go on; `None` at the end.
+    pub position: Option<Vec<u8>>,
+}
+
+impl Finding {
+    pub(super) fn new(flaw: Flaw, key: &Key, record: Option<&Key>, message: String) -> Self {
+        Self { flaw, key: key.clone(), record: record.cloned(), message }
+    }
+}

@@ -1,0 +1,62 @@
+//! A record under another key, in one commit.
+
+use keyward_engine::Outcome;
+use keyward_key::Key;
+
+use super::plan::{Assembled, Plan};
+use super::step::step;
+use super::{ATTEMPTS_MAX, look_again};
+use crate::access::Admitted;
+use crate::change::{Change, Current, Decision};
+use crate::relocate::Relocated;
+use crate::space::Space;
+use crate::{Error, Result};
+
+/// Moves a record to another key, which may be another space's, unless there is a record already.
+pub(in crate::write) async fn relocate(
+    from: &Space,
+    old: &Admitted,
+    to: &Space,
+    new: &Admitted,
+) -> Result<Relocated> {
+    to.ensure_indexes().await?;
+    let shared = &to.shared;
+    let mut catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
+    let keys = [old.key.clone(), new.key.clone()];
+    for _ in 0..ATTEMPTS_MAX {
+        let mut entries = shared.store.get_many(&keys).await?.into_iter();
+        let mut current = |key: &Key| {
+            let entry = entries.next().flatten();
+            entry.map(|entry| Current::new(key.clone(), entry)).transpose()
+        };
+        let (leaving, there) = (current(&old.key)?, current(&new.key)?);
+        let Some(leaving) = leaving else { return Ok(Relocated::Absent) };
+        let same = there.as_ref().is_some_and(|there| leaving.says_the_same_as(there));
+        if there.is_some() && !same {
+            return Ok(Relocated::Taken);
+        }
+        let mut placing = Change::placing(new.clone(), &leaving);
+        let mut decision = placing.decide(&to.access.space, there.as_ref())?;
+        if same {
+            decision = Decision::Leave;
+        }
+        let leaving_indexes = catalog.kept(&from.access.space.name);
+        let removing = Change::removing(old.clone());
+        let removal = Decision::Remove;
+        let steps = vec![
+            step(from, &leaving_indexes, &removing, Some(&leaving), removal).await?,
+            step(to, &catalog.kept(&to.access.space.name), &placing, there.as_ref(), decision)
+                .await?,
+        ];
+        let planned = Plan { steps };
+        let Assembled { commit, meanings, .. } = planned.assemble(to, &catalog)?;
+        match shared.store.commit(commit).await? {
+            Outcome::Applied { .. } => return Ok(Relocated::Moved),
+            Outcome::Conflicted { failed } => {
+                let failed = failed.iter().filter_map(|&check| meanings.get(check));
+                look_again(to, &planned, failed, &mut catalog).await?;
+            }
+        }
+    }
+    Err(Error::Contended { key: old.key.clone(), attempts: ATTEMPTS_MAX })
+}
