@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use keyward_records::{CatalogContent, IndexState};
-use keyward_schema::{Index, Space};
+use keyward_schema::Index;
 use serde::{Deserialize, Serialize};
 
 /// What a migration is to do: written down in the store, so that whoever runs the same again goes on
@@ -137,38 +136,4 @@ impl fmt::Display for Definition {
             }
         }
     }
-}
-
-/// What brings a store's indexes to what a schema declares, in the order it should be done: what is
-/// gone first, since a name may have moved to another space.
-pub fn plan<'s>(
-    spaces: impl IntoIterator<Item = &'s Space>,
-    catalog: &CatalogContent,
-) -> Vec<Definition> {
-    let mut declared: BTreeMap<&str, (&str, &Index)> = BTreeMap::new();
-    for space in spaces {
-        declared.extend(space.indexes.iter().map(|i| (i.name.as_str(), (space.name.as_str(), i))));
-    }
-    let gone = catalog.indexes.iter().filter(|(name, _)| !declared.contains_key(name.as_str()));
-    let mut steps: Vec<Definition> = gone
-        .map(|(name, listed)| Definition::DropIndex {
-            space: listed.space.clone(),
-            index: name.clone(),
-        })
-        .collect();
-    for (name, (space, index)) in declared {
-        let (space, index) = (space.to_owned(), index.clone());
-        match catalog.indexes.get(name) {
-            None => steps.push(Definition::AddIndex { space, index }),
-            Some(listed) if listed.space != space || listed.definition != index => {
-                steps.push(Definition::RebuildIndex { space, index });
-            }
-            Some(listed) => match listed.state {
-                IndexState::Readable => {}
-                IndexState::Building => steps.push(Definition::AddIndex { space, index }),
-                IndexState::Disabled => steps.push(Definition::RebuildIndex { space, index }),
-            },
-        }
-    }
-    steps
 }

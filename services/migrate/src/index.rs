@@ -86,6 +86,12 @@ async fn begin(run: &mut Run<'_>, space: &str, index: &Index) -> Result<Phase> {
     let catalog = run.records().catalog().await?;
     match catalog.indexes.get(&index.name) {
         None => Ok(Phase::Announce),
+        Some(listed) if run.records().declarations().all(|it| it.name != listed.space) => {
+            Err(Error::Refused(format!(
+                "the space {} has an index {}, and the schema does not declare that space",
+                listed.space, index.name
+            )))
+        }
         Some(listed)
             if listed.definition == *index
                 && listed.space == space

@@ -92,7 +92,8 @@ pub struct Counts {
     pub entries: u64,
     /// Index entries removed.
     pub swept: u64,
-    /// Records and entries checked at the end.
+    /// Records and entries checked at the end; after moving records, those that still have an old
+    /// key.
     pub checked: u64,
     /// Things that could not be done.
     pub problems: u64,
@@ -101,7 +102,7 @@ pub struct Counts {
 /// Something that could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// To which record, as colon text.
+    /// To which record, as colon text; or the pattern of several.
     pub key: String,
     /// Why not.
     pub message: String,
@@ -111,10 +112,10 @@ impl Migration {
     /// How many problems are named; all are counted.
     pub const PROBLEMS_MAX: usize = 100;
 
-    pub(crate) fn problem(&mut self, key: &Key, message: String) {
+    pub(crate) fn problem(&mut self, key: String, message: String) {
         self.counts.problems += 1;
         if self.problems.len() < Self::PROBLEMS_MAX {
-            self.problems.push(Problem { key: key.to_string(), message });
+            self.problems.push(Problem { key, message });
         }
     }
 

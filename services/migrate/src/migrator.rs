@@ -9,10 +9,11 @@ use keyward_engine::{Json, Tier};
 use keyward_key::Key;
 use keyward_records::{CATALOG_AGE_MAX, Record, Records};
 
-use crate::definition::{Definition, plan};
+use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::ledger::{Held, Ledger, Migration, Phase, State};
 use crate::pace::{Pace, Pause};
+use crate::plan::{Plan, plan};
 use crate::{index, rekey, transform};
 
 /// How many records are taken at once.
@@ -63,7 +64,7 @@ impl Migrator {
     }
 
     /// What brings the store's indexes to what the schema declares.
-    pub async fn plan(&self) -> Result<Vec<Definition>> {
+    pub async fn plan(&self) -> Result<Plan> {
         let catalog = self.records.catalog().await?;
         Ok(plan(self.records.declarations(), &catalog))
     }
@@ -169,7 +170,7 @@ impl Run<'_> {
     }
 
     pub fn problem(&mut self, key: &Key, message: String) {
-        self.held.migration.problem(key, message);
+        self.held.migration.problem(key.to_string(), message);
     }
 
     /// Writes down that another phase begins.

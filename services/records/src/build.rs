@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use keyward_engine::{Commit, Entry, Expect, Expiry, Outcome, Put, Scan, Tier, Want};
-use keyward_engine::{Order, Row, Version};
-use keyward_key::{Bindings, Key, KeyRange};
+use keyward_engine::{Row, Version};
+use keyward_key::{Key, KeyRange};
 
 use crate::access::Admitted;
 use crate::catalog::{IndexState, Kept, Snapshot};
@@ -79,14 +79,7 @@ pub(crate) async fn page(
     let Some(kept) = indexes.iter().find(|kept| kept.layout.index.name == index) else {
         return Err(not_kept(index));
     };
-    let prefix = space.access.space.key.prefix(&Bindings::new())?;
-    let walk = Walk {
-        store: &shared.store,
-        pattern: &space.access.space.key,
-        range: KeyRange::under(&prefix),
-        order: Order::Ascending,
-        want: Want::Entries,
-    };
+    let walk = Walk::whole(&shared.store, &space.access.space.key, Want::Entries)?;
     let limit = limit.clamp(1, RECORDS_PER_PAGE);
     let walked = walk.next(after, limit, 4 * RECORDS_PER_PAGE).await?;
     let mut built =

@@ -83,7 +83,10 @@ impl Space {
         match content.indexes.get(&index.name) {
             None => at_once,
             Some(known) => {
-                at_once && known.state == IndexState::Building && known.definition == *index
+                at_once
+                    && known.state == IndexState::Building
+                    && known.space == self.access.space.name
+                    && known.definition == *index
             }
         }
     }

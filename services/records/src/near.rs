@@ -37,6 +37,8 @@ pub struct Near {
     pub owner: Option<String>,
     /// At most this many.
     pub limit: usize,
+    /// Where an earlier page of the same question ended.
+    pub cursor: Option<String>,
     /// What must hold besides.
     pub filter: Filter,
     /// The fields to give back; all of them, if none are named.
@@ -51,6 +53,7 @@ impl Near {
             circle,
             owner: None,
             limit: LIMIT_DEFAULT,
+            cursor: None,
             filter: Filter::default(),
             fields: Vec::new(),
         }
@@ -60,6 +63,14 @@ impl Near {
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// The same, going on where a page ended: with what is farther away. What lies nearer is read
+    /// again, so a far page costs more than a near one.
+    #[must_use]
+    pub fn after(mut self, cursor: Option<String>) -> Self {
+        self.cursor = cursor;
         self
     }
 
@@ -92,6 +103,8 @@ pub struct Neighbour {
 pub struct Neighbours {
     /// The nearest first.
     pub found: Vec<Neighbour>,
+    /// Where to go on; `None` at the end, or where the answer was cut short.
+    pub next: Option<String>,
     /// Whether there was more to read than one question may: then nearer places may be missing. Ask
     /// for a smaller circle.
     pub cut_short: bool,
@@ -166,25 +179,62 @@ struct Candidate {
     primary: Key,
 }
 
+/// Where a page of neighbours ended: the order is by distance, then by key.
+struct Reached {
+    distance_m: f64,
+    primary: Key,
+}
+
+impl Reached {
+    fn at(candidate: &Candidate) -> Self {
+        Self { distance_m: candidate.distance_m, primary: candidate.primary.clone() }
+    }
+
+    fn parse(position: &[u8]) -> Result<Self> {
+        let (bits, primary) =
+            position.split_first_chunk().ok_or(Error::BadCursor("it stands nowhere"))?;
+        let primary = Key::from_stored(primary.to_vec());
+        Ok(Self { distance_m: f64::from_be_bytes(*bits), primary })
+    }
+
+    fn position(&self) -> Vec<u8> {
+        [&self.distance_m.to_be_bytes()[..], self.primary.as_bytes()].concat()
+    }
+
+    fn is_past(&self, candidate: &Candidate) -> bool {
+        let order = self.distance_m.total_cmp(&candidate.distance_m);
+        order.then_with(|| self.primary.cmp(&candidate.primary)).is_ge()
+    }
+}
+
 impl Space {
-    /// The places nearest to a point, within a radius.
+    /// The places nearest to a point, within a radius: one page of them.
     pub async fn near(&self, near: &Near) -> Result<Neighbours> {
         check_limit(near.limit)?;
         let places = self.places(&near.index, near.owner.as_deref())?;
         let mut answer = Neighbours {
             found: Vec::new(),
+            next: None,
             cut_short: false,
             guarantee: self.guarantee(),
             read: Read::default(),
         };
         let Some(catalog) = self.readable(&places.layout).await? else { return Ok(answer) };
+        let mut reached = match &near.cursor {
+            Some(cursor) => {
+                let question = self.near_question(near).await?;
+                Some(Reached::parse(&question.position(cursor, self.shared.clock.now())?)?)
+            }
+            None => None,
+        };
         let mut rings = Rings::new(near.circle, places.precision);
         // Seen, but farther away than the rings so far: sorted when their turn comes.
         let mut waiting: Vec<Candidate> = Vec::new();
         while let Some(ring) = rings.next() {
             for cells in &ring.ranges {
                 let seen = places.candidates(cells, near.circle, &mut answer.read).await?;
-                waiting.extend(seen);
+                let is_new = |it: &Candidate| reached.as_ref().is_none_or(|at| !at.is_past(it));
+                waiting.extend(seen.into_iter().filter(is_new));
                 if answer.read.entries >= BUDGET_MAX {
                     // The rest of the ring is not known, so what is found may not be the nearest.
                     answer.cut_short = true;
@@ -202,6 +252,7 @@ impl Space {
                 let missing = near.limit - answer.found.len();
                 let mut some = Found::with_capacity(missing);
                 for candidate in sure.by_ref().take(missing) {
+                    reached = Some(Reached::at(&candidate));
                     some.push(candidate.entry, candidate.primary);
                 }
                 for (entry, primary, stored) in self.fetch(some, &catalog, &places.layout).await? {
@@ -218,6 +269,13 @@ impl Space {
                 }
             }
             if answer.found.len() >= near.limit || answer.cut_short {
+                let is_last = ring.radius_m >= near.circle.radius_m();
+                let more = sure.peek().is_some() || !waiting.is_empty() || !is_last;
+                if let (Some(reached), true, false) = (&reached, more, answer.cut_short) {
+                    let question = self.near_question(near).await?;
+                    let now = self.shared.clock.now();
+                    answer.next = Some(question.cursor(&reached.position(), now));
+                }
                 break;
             }
             rings.adapt(answer.found.len(), near.limit);
@@ -316,6 +374,17 @@ impl Space {
             lon: lon.clone(),
             layout,
         })
+    }
+
+    async fn near_question(&self, near: &Near) -> Result<Question> {
+        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
+        question.part(b"near");
+        question.part(self.access.space.name.as_bytes());
+        question.part(near.index.as_bytes());
+        question.optional(near.owner.as_deref());
+        question.part(format!("{:?}", near.circle).as_bytes());
+        question.part(near.filter.fingerprint().as_bytes());
+        Ok(question)
     }
 
     async fn within_question(&self, within: &Within) -> Result<Question> {

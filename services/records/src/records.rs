@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use data_encoding::HEXLOWER;
@@ -56,11 +57,16 @@ pub(crate) struct Shared {
     /// Spaces whose declared indexes are known to be in the catalog.
     ensured: Mutex<HashSet<String>>,
     secret: Mutex<Option<Secret>>,
+    /// How many pauses were made.
+    turns: AtomicU64,
 }
 
 impl Records {
     /// The records of these spaces, which all live in `store`. What the store's engine cannot do for
     /// them is refused here.
+    ///
+    /// On engines that commit one key at a time, a change that meets others waits a moment before it
+    /// is tried again: the runtime must have its timers enabled.
     pub fn open(
         store: Store,
         spaces: impl IntoIterator<Item = Declaration>,
@@ -78,6 +84,7 @@ impl Records {
             spaces,
             ensured: Mutex::default(),
             secret: Mutex::default(),
+            turns: AtomicU64::new(0),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -139,6 +146,11 @@ impl Shared {
 
     pub fn set_ensured(&self, space: &str) {
         self.ensured.lock().unwrap_or_else(PoisonError::into_inner).insert(space.to_owned());
+    }
+
+    /// A number that nobody else here gets.
+    pub fn turn(&self) -> u64 {
+        self.turns.fetch_add(1, Ordering::Relaxed)
     }
 
     /// What cursors are made with: one secret for everybody who uses the store, made when it is

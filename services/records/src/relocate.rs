@@ -1,13 +1,14 @@
 //! Walking through all records of a space, and giving them other keys.
 
-use keyward_engine::{Order, Want};
-use keyward_key::{Bindings, Key, KeyRange, Pattern};
+use keyward_engine::Want;
+use keyward_key::{Key, Pattern};
 use keyward_schema::Ownership;
 
 use crate::access::{Access, Act};
 use crate::change::Current;
 use crate::records::Records;
 use crate::space::Space;
+use crate::walk::Walk;
 use crate::{Caller, Error, Record, Result, write};
 
 /// What became of a record that was to have another key.
@@ -35,8 +36,7 @@ impl Space {
     /// `limit`. A record that stays is met once; one that comes or goes meanwhile may be missed.
     pub async fn walk_on(&self, position: Option<Vec<u8>>, limit: usize) -> Result<Walked> {
         self.admit_operator()?;
-        let prefix = self.access.space.key.prefix(&Bindings::new())?;
-        let walk = self.walk(KeyRange::under(&prefix), Order::Ascending, Want::Entries);
+        let walk = Walk::whole(&self.shared.store, &self.access.space.key, Want::Entries)?;
         let limit = limit.max(1);
         let walked = walk.next(position, limit, limit.saturating_mul(4)).await?;
         let mut records = Vec::with_capacity(walked.rows.len());
@@ -48,12 +48,15 @@ impl Space {
     }
 
     /// Gives a record another key, of this space or of another one of the same store, with its
-    /// value, metadata and end. Index entries of both spaces follow; versions kept by history stay
-    /// under the old key.
+    /// value, metadata and end. Index entries of both spaces follow, and so do the versions that
+    /// history keeps, with their numbers, if both spaces keep history: a move is no version of its
+    /// own. Where the new key has an equal record already, that one's history stays as it is, and
+    /// the old one's stays where it is.
     ///
-    /// In one commit where the engine can; elsewhere the new record comes first, and whoever does it
-    /// again after a crash goes on. There, a unique index that both have would hold the old record
-    /// against the new one: that is refused.
+    /// In one commit where the engine can; only the oldest versions go ahead in commits of their own
+    /// if all do not fit one. Elsewhere the new record comes first, and whoever does it again after
+    /// a crash goes on. There, a unique index that both have would hold the old record against the
+    /// new one: that is refused.
     pub async fn relocate(&self, key: &Key, to: &Space, new: &Key) -> Result<Relocated> {
         if key == new {
             return Err(Error::BadChange(format!("{key} is the key it has already")));

@@ -28,10 +28,16 @@ pub(crate) struct Walked {
 }
 
 impl<'s> Walk<'s> {
-    /// Through all keys of a pattern, without their entries.
+    /// Through all keys of a pattern: also the one that has nothing but the pattern's literals, where
+    /// the rest of it is optional.
+    pub fn whole(store: &'s Store, pattern: &'s Pattern, want: Want) -> Result<Self> {
+        let range = pattern.range(&Bindings::new())?;
+        Ok(Self { store, pattern, range, order: Order::Ascending, want })
+    }
+
+    /// The same without their entries.
     pub fn keys(store: &'s Store, pattern: &'s Pattern) -> Result<Self> {
-        let range = KeyRange::under(&pattern.prefix(&Bindings::new())?);
-        Ok(Self { store, pattern, range, order: Order::Ascending, want: Want::Keys })
+        Self::whole(store, pattern, Want::Keys)
     }
 
     /// Whether there is nothing on the way.

@@ -4,6 +4,7 @@ use keyward::SystemClock;
 use keyward::migrate::{Doctor, Probed, Report, probe};
 use serde::Serialize;
 
+use super::migrate::Waiting;
 use crate::args::Target;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -14,7 +15,8 @@ use crate::progress::Progress;
 ///
 /// Finds keys that no pattern of the schema matches, index entries that are missing, orphaned or of
 /// no index, values that do not fit their schema or a limit, marks that writers left, and indexes
-/// that are not as declared. Others may read and write meanwhile. --repair removes and adds index
+/// that are not as declared. Others may read and write meanwhile: on engines without commits of
+/// several keys, what may be a writer's work is looked at again after a second. --repair removes and adds index
 /// entries and removes marks; it never touches a record. Exits with 10 if something is left.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
@@ -53,7 +55,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         };
         let entries = records.store().stats().await?.entries;
         let progress = Progress::counted("examining", "keys", Some(entries), output);
-        let doctor = Doctor::new(records).knowing(roots).repair(arguments.repair);
+        let doctor = Doctor::new(records).knowing(roots).repair(arguments.repair).pausing(Waiting);
         let report = doctor.run(|so_far| progress.reach(so_far.keys)).await?;
         drop(progress);
         left += report.left() + u64::from(matches!(probed, Some(Probed::Broken { .. })));

@@ -55,12 +55,69 @@ fn an_index_is_planned_and_built_when_one_says_yes() {
     let listed = kw.json(&["migrate", "list", "--json"]);
     assert_eq!(listed["state"], "done");
     assert_eq!(listed["counts"]["entries"], 5);
+    kw.fails(2, &["migrate", "--drop", "by_title", "--yes"]);
+    kw.fails(1, &["migrate", "--drop", "by_name", "--yes"]);
+}
+
+#[test]
+fn an_index_that_is_not_declared_stays_until_it_is_named() {
+    let kw = notes();
+    declare_index(&kw);
+    kw.ok(&["migrate", "--yes"]);
     kw.write("keyward.schema.toml", SCHEMA);
+    let left = "left: the index by_title of notes; the schema does not declare it, \
+                --drop by_title removes it\n";
+    for arguments in [&["migrate"][..], &["migrate", "--yes"]] {
+        assert_eq!(kw.ok(arguments), left);
+    }
+    assert_eq!(kw.json(&["migrate", "--json"])["left"], "by_title");
+    assert_eq!(kw.ok(&["ls", "index"]).lines().count(), 5);
     assert_eq!(
-        kw.ok(&["migrate", "--yes"]),
+        kw.ok(&["migrate", "--drop", "by_title"]),
+        "would drop the index by_title of notes: 5 entries\nnothing was done; --yes does it\n"
+    );
+    assert_eq!(kw.ok(&["ls", "index"]).lines().count(), 5);
+    assert_eq!(
+        kw.ok(&["migrate", "--drop", "by_title", "--yes"]),
         "done: drop the index by_title of notes, 5 entries removed\n"
     );
     assert_eq!(kw.ok(&["ls", "index"]), "");
+    assert_eq!(kw.ok(&["migrate"]), "the stores have the indexes that the schema declares\n");
+}
+
+#[test]
+fn two_schemas_of_one_store_leave_each_others_indexes_alone() {
+    let kw = notes();
+    declare_index(&kw);
+    kw.ok(&["migrate", "--yes"]);
+    let posts = SCHEMA.replace("spaces.notes", "spaces.posts").replace("notes:{id}", "posts:{id}");
+    let by_state = "\n[spaces.posts.indexes.by_state]\nfield = \"state\"\ntype = \"text\"\n";
+    let posts = posts.replace("title = {", "state = {}\ntitle = {");
+    kw.write("posts.toml", &format!("{posts}{by_state}"));
+    let with_posts = |arguments: &[&'static str]| [arguments, &["--schema", "posts.toml"]].concat();
+    kw.ok(&with_posts(&["record", "put", "posts", "id=p1", r#"{"state":"open"}"#]));
+    let told = kw.ok(&with_posts(&["migrate", "--yes"]));
+    let left = "left: the index by_title of notes; the schema does not declare its space, \
+                --drop by_title removes it\n";
+    assert!(told.contains(left) && !told.contains("drop the index"), "{told}");
+    let doctored = kw.run(&with_posts(&["doctor", "--repair"])).ended(10);
+    assert!(!doctored.contains("index"), "{doctored}");
+    for (schema, space, index, found) in
+        [("keyward.schema.toml", "notes", "by_title", 5), ("posts.toml", "posts", "by_state", 1)]
+    {
+        let query = ["record", "query", space, index, "--json", "--schema", schema];
+        assert_eq!(kw.ok(&query).lines().count(), found, "{schema}");
+    }
+    // A name that the other one has cannot be had, until somebody says so.
+    kw.write("posts.toml", &format!("{posts}{}", INDEX.replace("notes", "posts")));
+    let told = kw.run(&with_posts(&["migrate", "--yes"])).ended(10);
+    assert!(told.contains("cannot add the index by_title to posts: notes, a space"), "{told}");
+    assert_eq!(kw.ok(&["record", "query", "notes", "by_title", "--json"]).lines().count(), 5);
+    let told = kw.run(&with_posts(&["doctor"])).ended(10);
+    assert!(told.contains("index-taken by_title: "), "{told}");
+    let told = kw.ok(&with_posts(&["migrate", "--drop", "by_title", "--yes"]));
+    assert!(told.contains("done: drop the index by_title of notes, 5 entries removed\n"), "{told}");
+    assert!(told.contains("done: add the index by_title to posts, 1 records\n"), "{told}");
 }
 
 #[test]

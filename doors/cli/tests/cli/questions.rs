@@ -72,6 +72,11 @@ fn queries_ask_indexes_for_values_spans_and_beginnings() {
         ["n20", "n22", "n24", "n01", "n03"]
     );
     assert_eq!(keys(&["notes_by_votes", "--from", "-2", "--to", "0"]), ["n03", "n04", "n05"]);
+    assert_eq!(keys(&["notes_by_votes", "--above", "-2", "--to", "0"]), ["n04", "n05"]);
+    assert_eq!(keys(&["notes_by_votes", "--from", "-2", "--below", "0"]), ["n03", "n04"]);
+    assert_eq!(keys(&["notes_by_votes", "--above", "-2", "--below", "0"]), ["n04"]);
+    assert_eq!(keys(&["notes_by_votes", "--above", "0", "--below", "1"]), [""; 0]);
+    assert_eq!(keys(&["notes_by_title", "--above", "lock 21"]), ["n23"]);
     assert_eq!(keys(&["notes_by_votes", "--desc", "--limit", "2"]), ["n24", "n23"]);
     assert_eq!(
         keys(&["notes_by_title", "--prefix", "key", "--filter", r#"{"votes":{"gte":17}}"#]),
@@ -106,6 +111,10 @@ fn questions_that_cannot_be_answered_are_told_why() {
     assert!(found.starts_with("user:ada:notes:n06\t"), "{found}");
     let told = kw.refuses(2, "invalid", &["query", "notes", "notes_by_title"]);
     assert!(told.contains("--owner USER, or --as USER"), "{told}");
+    for twice in [["--from", "1", "--above", "1"], ["--to", "1", "--below", "1"]] {
+        kw.fails(2, &[&["record", "query", "notes", "notes_by_votes"], &twice[..]].concat());
+    }
+    kw.refuses(2, "invalid", &["query", "notes", "--above", "x", "--as", "ada"]);
     let told = kw.refuses(2, "invalid", &["query", "notes", "--equal", "x", "--as", "ada"]);
     assert!(told.contains("The indexes of notes are notes_by_title, notes_by_votes."), "{told}");
     let told = kw.refuses(
@@ -167,7 +176,15 @@ fn places_are_found_by_distance_and_in_boxes() {
     let told = kw.record(&[&near[..], &["--text"]].concat());
     let shown: Vec<&str> = told.lines().map(|line| line.split('\t').next().unwrap()).collect();
     assert_eq!(shown, ["   772 m  shared:places:gate", "  1.5 km  shared:places:tower"]);
-    let nearest = kw.json(&[&["record"], &near[..], &["--limit", "1", "--json"]].concat());
+    let first = kw.record(&[&near[..], &["--limit", "1", "--json"]].concat());
+    let lines: Vec<Value> = first.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (nearest, next) = (&lines[0], lines[1]["next"].as_str().unwrap());
+    let rest = kw.record(&[&near[..], &["--cursor", next, "--text"]].concat());
+    assert_eq!(rest.lines().collect::<Vec<_>>(), told.lines().skip(1).collect::<Vec<_>>());
+    let all = kw.record(&[&near[..], &["--all", "--text"]].concat());
+    assert_eq!(all, told);
+    let other = [&near[..7], &["2km", "--cursor", next]].concat();
+    kw.refuses(2, "bad-cursor", &other);
     assert_eq!(nearest["key"], "shared:places:gate");
     assert!((nearest["distance_m"].as_f64().unwrap() - 772.0).abs() < 2.0, "{nearest}");
 

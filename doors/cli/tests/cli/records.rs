@@ -269,6 +269,34 @@ fn nobody_reaches_what_another_user_owns() {
 }
 
 #[test]
+fn nobody_in_particular_reaches_what_is_shared_and_nothing_else() {
+    let kw = declared();
+    kw.record(&["put", "notes", "note=n1", r#"{"title":"a"}"#, "--as", "ada"]);
+    kw.record(&["put", "places", "place=p", r#"{"lat":1,"lon":1}"#]);
+    kw.record(&["put", "templates", "template=t", "1"]);
+    for command in [
+        &["get", "notes", "user=ada", "note=n1"][..],
+        &["put", "notes", "user=ada", "note=n1", r#"{"title":"b"}"#],
+        &["list", "notes"],
+        &["list", "notes", "user=ada"],
+        &["query", "notes", "notes_by_title"],
+        &["query", "notes", "notes_by_title", "--owner", "ada"],
+        &["history", "notes", "user=ada", "note=n1"],
+        &["delete", "templates", "template=t"],
+    ] {
+        kw.refuses(11, "forbidden", &[command, &["--anonymous"]].concat());
+    }
+    assert_eq!(kw.record(&["get", "templates", "template=t", "--anonymous"]), "1\n");
+    assert_eq!(kw.record(&["list", "places", "--anonymous"]), "shared:places:p\n");
+    let near = ["near", "places", "--lat", "1", "--lon", "1", "--radius", "1km", "--anonymous"];
+    assert_eq!(kw.record(&near).lines().count(), 1);
+    let editor = ["delete", "templates", "template=t", "--anonymous", "--role", "editor"];
+    kw.record(&editor);
+    kw.fails(2, &["record", "list", "places", "--anonymous", "--as", "ada"]);
+    kw.refuses(2, "invalid", &["list", "places", "--role", "editor"]);
+}
+
+#[test]
 fn history_shows_who_did_what_and_restores_it() {
     let kw = declared();
     let note = ["notes", "note=n1", "--as", "ada"];

@@ -3,25 +3,36 @@
 mod probe;
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
+use keyward_engine::Tier;
 use keyward_key::{Key, KeyRange, Pattern};
-use keyward_records::{IndexState, Inspector, Records};
+use keyward_records::{Finding, IndexState, Inspector, Records};
 pub use probe::{Probed, probe};
 use serde::Serialize;
 
-use crate::definition::{Definition, plan};
+use crate::definition::Definition;
 use crate::error::Result;
 use crate::index::count;
+use crate::pace::Pause;
+use crate::plan::plan;
 
 /// How many rows are looked at together.
 const ROWS_PER_PAGE: usize = 500;
+/// How long a writer who is under way has between two looks at what it leaves on its way.
+const GRACE: Duration = Duration::from_secs(1);
+/// How many findings wait for their second look.
+const SUSPECTS_MAX: usize = 10_000;
 
 /// Looks through a whole store, and mends what is safe if asked to. Others may write meanwhile.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Doctor {
     records: Records,
     known: Vec<Pattern>,
     repair: bool,
+    pause: Option<Arc<dyn Pause>>,
 }
 
 /// What a doctor found.
@@ -73,7 +84,7 @@ impl Report {
 impl Doctor {
     /// A doctor that only looks.
     pub fn new(records: Records) -> Self {
-        Self { records, known: Vec::new(), repair: false }
+        Self { records, known: Vec::new(), repair: false, pause: None }
     }
 
     /// The same, which also knows keys of these shapes, such as the roots of lock trees.
@@ -91,48 +102,114 @@ impl Doctor {
         self
     }
 
+    /// The same, which waits a second before it looks again at what may be a writer's work.
+    #[must_use]
+    pub fn pausing(mut self, pause: impl Pause + 'static) -> Self {
+        self.pause = Some(Arc::new(pause));
+        self
+    }
+
     /// Looks through the store, a page at a time; `progress` is told after each.
     ///
     /// Where commits take one key, a writer who is under way may have entries already whose record
-    /// comes in a moment: there it can be told of one that is none. Mending it does no harm.
+    /// comes in a moment. There, such things are told only if a second look at the end finds them as
+    /// they were; [`Doctor::pausing`] sees to it that some time lies between.
     pub async fn run(&self, mut progress: impl FnMut(&Report)) -> Result<Report> {
         let inspector = self.records.inspector().await?.knowing(self.known.iter().cloned());
         let mut report = Report::default();
         self.compare_catalog(&inspector, &mut report);
+        let together = self.records.store().capabilities().tier() == Tier::Atomic;
+        let mut suspects = Vec::new();
         let mut position = None;
         loop {
             let inspected =
                 inspector.inspect_range(&KeyRange::all(), position, ROWS_PER_PAGE).await?;
             report.keys += count(inspected.rows);
             for finding in inspected.findings {
-                let repairable = finding.flaw.is_mendable();
-                let repaired = self.repair && repairable && inspector.mend(&finding).await?;
-                report.add(Found {
-                    code: finding.flaw.code(),
-                    key: shown(&finding.key),
-                    message: finding.message,
-                    repairable,
-                    repaired,
-                });
+                if together || !finding.flaw.is_mendable() {
+                    self.tell(&inspector, finding, &mut report).await?;
+                } else {
+                    suspects.push(finding);
+                }
+            }
+            position = inspected.position;
+            if position.is_none() || suspects.len() >= SUSPECTS_MAX {
+                self.look_again(&inspector, std::mem::take(&mut suspects), &mut report).await?;
             }
             progress(&report);
-            position = inspected.position;
             if position.is_none() {
                 return Ok(report);
             }
         }
     }
 
+    /// Tells of what is still as it was.
+    async fn look_again(
+        &self,
+        inspector: &Inspector,
+        suspects: Vec<Finding>,
+        report: &mut Report,
+    ) -> Result<()> {
+        if let (Some(pause), false) = (&self.pause, suspects.is_empty()) {
+            pause.pause(GRACE).await;
+        }
+        let mut confirmed = Vec::new();
+        for finding in suspects {
+            if inspector.confirm(&finding).await? {
+                confirmed.push(finding);
+            }
+        }
+        // Mended after all were looked at: mending one may move what shows another.
+        for finding in confirmed {
+            self.tell(inspector, finding, report).await?;
+        }
+        Ok(())
+    }
+
+    async fn tell(
+        &self,
+        inspector: &Inspector,
+        finding: Finding,
+        report: &mut Report,
+    ) -> Result<()> {
+        let repairable = finding.flaw.is_mendable();
+        let repaired = self.repair && repairable && inspector.mend(&finding).await?;
+        report.add(Found {
+            code: finding.flaw.code(),
+            key: shown(&finding.key),
+            message: finding.message,
+            repairable,
+            repaired,
+        });
+        Ok(())
+    }
+
     /// Where the store's indexes are not those of the schema.
     fn compare_catalog(&self, inspector: &Inspector, report: &mut Report) {
         let catalog = inspector.catalog();
-        for step in plan(self.records.declarations(), catalog) {
+        let plan = plan(self.records.declarations(), catalog);
+        let mut add = |code, key: String, message| {
+            report.add(Found { code, key, message, repairable: false, repaired: false });
+        };
+        for step in plan.undeclared {
+            let name = step.index().unwrap_or_default().to_owned();
+            let message = format!(
+                "the store keeps it, the schema does not declare it; keyward migrate --drop {name} \
+                 removes it, if no other program asks it"
+            );
+            add("index-undeclared", name, message);
+        }
+        for taken in plan.taken {
+            let message = format!(
+                "the space {} has an index of that name, and the schema does not declare the space",
+                taken.holder
+            );
+            add("index-taken", taken.index, message);
+        }
+        for step in plan.build {
             let name = step.index().unwrap_or_default().to_owned();
             let state = catalog.indexes.get(&name).map(|listed| listed.state);
             let (code, message) = match (&step, state) {
-                (Definition::DropIndex { .. }, _) => {
-                    ("index-undeclared", "the store keeps it, the schema does not declare it")
-                }
                 (_, None) => ("index-absent", "the schema declares it, the store does not have it"),
                 (Definition::AddIndex { .. }, _) => {
                     ("index-unfinished", "it is being built, or building it was stopped")
@@ -143,8 +220,18 @@ impl Doctor {
                 (_, Some(_)) => ("index-differs", "the store has it as it was declared earlier"),
             };
             let message = format!("{message}; keyward migrate brings it in order");
-            report.add(Found { code, key: name, message, repairable: false, repaired: false });
+            add(code, name, message);
         }
+    }
+}
+
+impl fmt::Debug for Doctor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Doctor")
+            .field("records", &self.records)
+            .field("known", &self.known)
+            .field("repair", &self.repair)
+            .finish()
     }
 }
 

@@ -82,7 +82,8 @@ pub fn migrator(records: &Records, clock: &TestClock) -> Migrator {
 pub async fn migrate(records: &Records, clock: &TestClock) -> Vec<Migration> {
     let migrator = migrator(records, clock);
     let mut done = Vec::new();
-    for step in migrator.plan().await.unwrap() {
+    let plan = migrator.plan().await.unwrap();
+    for step in plan.undeclared.into_iter().chain(plan.build) {
         done.push(migrator.run(step, |_| ()).await.unwrap());
     }
     done

@@ -36,7 +36,7 @@ async fn an_index_is_made_of_what_is_there(place: Place) {
     let before = open(&place, PLAIN).await;
     fill(&operator(&before, "notes"), 60).await;
     let after = open(&place, &indexed()).await;
-    let steps = migrator(&after, place.clock()).plan().await.unwrap();
+    let steps = migrator(&after, place.clock()).plan().await.unwrap().build;
     assert_eq!(steps, ["by_tag", "by_title"].map(|name| add(&after, "notes", name)));
     let preview = migrator(&after, place.clock()).preview(&steps[0]).await.unwrap();
     assert_eq!((preview.rows, preview.is_whole), (60, true));
@@ -113,7 +113,7 @@ async fn a_unique_clash_is_told_and_the_index_is_given_up(place: Place) {
     for n in [18, 19] {
         assert!(notes.put(&note(n), twin(n)).await.unwrap().is_accepted());
     }
-    let steps = migrator(&after, place.clock()).plan().await.unwrap();
+    let steps = migrator(&after, place.clock()).plan().await.unwrap().build;
     assert!(matches!(&steps[..], [Definition::RebuildIndex { .. }]), "{steps:?}");
     assert_done(&migrate(&after, place.clock()).await[0]);
     assert_eq!(rows(after.store(), "index").await.len(), 20);
@@ -144,7 +144,7 @@ async fn a_changed_index_is_remade(place: Place) {
     let changed = changed.replace("tags = {", "slug = { type = \"string\" }\ntags = {");
     let changed = changed.replace("\ntype = \"text\"", "");
     let after = open(&place, &changed).await;
-    let steps = migrator(&after, place.clock()).plan().await.unwrap();
+    let steps = migrator(&after, place.clock()).plan().await.unwrap().build;
     assert!(matches!(&steps[..], [Definition::RebuildIndex { .. }]), "{steps:?}");
     assert_done(&migrate(&after, place.clock()).await[0]);
     let entries = rows(after.store(), "index:by_title").await;

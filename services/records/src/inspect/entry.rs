@@ -26,7 +26,9 @@ impl Inspector {
             return Err(Some(Finding::new(Flaw::UnknownIndex, key, None, message)));
         };
         let space = self.spaces.iter().find(|space| space.access.space.name == index.space);
-        let owned = space.is_some_and(|space| space.access.is_owned());
+        // What belongs to a space of another schema is for whoever has that schema to judge.
+        let Some(space) = space else { return Err(None) };
+        let owned = space.access.is_owned();
         let primary = Layout::new(index.definition.clone()).primary(key, Some(value), owned);
         match primary.filter(|primary| self.space_of(primary).is_some()) {
             // The record itself is told of.
@@ -81,7 +83,7 @@ impl Inspector {
             let Some(entry) = store.get(key).await? else { return Ok(None) };
             let primary = match self.led_to(key, &entry.value) {
                 Ok(primary) => primary,
-                Err(finding) => return Ok(finding),
+                Err(finding) => return Ok(finding.map(|finding| finding.seen(&entry.version))),
             };
             let record = store.get(&primary).await?;
             let gone = record.is_none();
@@ -99,7 +101,8 @@ impl Inspector {
                     (Flaw::OrphanedEntry, format!("the record {primary} has another value"))
                 }
             };
-            return Ok(Some(Finding::new(flaw, key, Some(&primary), message)));
+            let finding = Finding::new(flaw, key, Some(&primary), message);
+            return Ok(Some(finding.seen(&entry.version)));
         }
         Ok(None)
     }

@@ -1,5 +1,6 @@
 //! What can be wrong with what a store holds.
 
+use keyward_engine::Version;
 use keyward_key::Key;
 
 /// What is wrong with a key.
@@ -88,6 +89,8 @@ pub struct Finding {
     pub record: Option<Key>,
     /// In words.
     pub message: String,
+    /// The version of the entry or the mark that shows it.
+    pub(super) seen: Option<Version>,
 }
 
 /// What is wrong with some rows.
@@ -103,6 +106,12 @@ pub struct Inspected {
 
 impl Finding {
     pub(super) fn new(flaw: Flaw, key: &Key, record: Option<&Key>, message: String) -> Self {
-        Self { flaw, key: key.clone(), record: record.cloned(), message }
+        Self { flaw, key: key.clone(), record: record.cloned(), message, seen: None }
+    }
+
+    /// The same, as it was seen at this version.
+    pub(super) fn seen(mut self, version: &Version) -> Self {
+        self.seen = Some(version.clone());
+        self
     }
 }

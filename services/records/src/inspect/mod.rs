@@ -8,8 +8,8 @@ mod record;
 use std::fmt;
 use std::sync::Arc;
 
-use keyward_engine::{Cursor, Order, Row, Scan, Want};
-use keyward_key::{Bindings, Key, KeyRange, Pattern, is_reserved};
+use keyward_engine::{Cursor, Row, Scan, Want};
+use keyward_key::{Key, KeyRange, Pattern, is_reserved};
 
 pub use flaw::{Finding, Flaw, Inspected};
 
@@ -17,6 +17,7 @@ use crate::catalog::{CatalogContent, Snapshot};
 use crate::index::{FIRST_SEGMENT, IndexEntry};
 use crate::records::{Records, Shared};
 use crate::space::Space;
+use crate::walk::Walk;
 use crate::{Caller, Result};
 
 /// How often something that changes is looked at again before it is taken to be well.
@@ -82,7 +83,7 @@ impl Inspector {
             if row.key.first() == FIRST_SEGMENT {
                 match self.led_to(&row.key, &entry.value) {
                     Ok(primary) => entries.push((row, primary)),
-                    Err(finding) => findings.extend(finding),
+                    Err(found) => findings.extend(found.map(|it| it.seen(&entry.version))),
                 }
             } else if let Some(space) = self.space_of(&row.key) {
                 let (seen, expected) = self.seen(space, &row.key, entry);
@@ -122,13 +123,33 @@ impl Inspector {
         let Some(space) = self.spaces.iter().find(|known| known.access.space.name == space) else {
             return Ok(Inspected::default());
         };
-        let range = KeyRange::under(&space.access.space.key.prefix(&Bindings::new())?);
-        let walk = space.walk(range, Order::Ascending, Want::Entries);
+        let walk = Walk::whole(&self.shared.store, &space.access.space.key, Want::Entries)?;
         let limit = limit.max(1);
         let walked = walk.next(position, limit, limit.saturating_mul(4)).await?;
         let findings = self.inspect(&walked.rows).await?;
         Ok(Inspected { rows: walked.rows.len(), findings, position: walked.position })
     }
+    /// Whether a finding is still so. Of an entry or a mark: and nobody has written it again since,
+    /// as writers who are under way do.
+    pub async fn confirm(&self, finding: &Finding) -> Result<bool> {
+        match (finding.flaw, &finding.record) {
+            (Flaw::MissingEntry | Flaw::WrongEntry | Flaw::TakenEntry, Some(record)) => {
+                let Some(space) = self.space_of(record) else { return Ok(true) };
+                let now = self.look_at_record(space, record).await?;
+                Ok(now.iter().any(|it| (it.flaw, &it.key) == (finding.flaw, &finding.key)))
+            }
+            (Flaw::LeftMarker, _) => {
+                let entry = self.shared.store.get(&finding.key).await?;
+                Ok(entry.is_some_and(|entry| Some(entry.version) == finding.seen))
+            }
+            (flaw, _) if flaw.is_mendable() => {
+                let now = self.look_at_entry(&finding.key).await?;
+                Ok(now.is_some_and(|it| (it.flaw, &it.seen) == (flaw, &finding.seen)))
+            }
+            _ => Ok(true),
+        }
+    }
+
     /// The space that a key belongs to.
     fn space_of(&self, key: &Key) -> Option<&Space> {
         self.spaces.iter().find(|space| space.access.space.key.matches(key))

@@ -56,7 +56,8 @@ impl Inspector {
         };
         if current.kept.marker {
             let message = "a writer began here and did not come back".to_owned();
-            findings.push(Finding::new(Flaw::LeftMarker, key, None, message));
+            let left = Finding::new(Flaw::LeftMarker, key, None, message);
+            findings.push(left.seen(&entry.version));
             return (findings, Vec::new());
         }
         if let Err(error) = check_value(&space.access.space, &entry.value) {

@@ -2,6 +2,7 @@
 
 mod advisory;
 mod atomic;
+mod backoff;
 mod recoverable;
 
 use keyward_engine::{Error as StoreError, ErrorKind, Tier, Version};
@@ -9,6 +10,7 @@ use keyward_key::Key;
 
 pub(crate) use atomic::holder;
 
+use self::backoff::Backoff;
 use crate::access::Admitted;
 use crate::catalog::Kept;
 use crate::change::{Change, Current, Precondition, Written};
@@ -72,7 +74,11 @@ async fn relocate_by_two(
     new: &Admitted,
 ) -> Result<Relocated> {
     let mut placed: Option<Version> = None;
-    for _ in 0..ATTEMPTS_MAX {
+    let mut backoff = Backoff::new(&from.shared, &old.key);
+    for attempt in 0..ATTEMPTS_MAX {
+        if attempt > 0 {
+            backoff.pause().await;
+        }
         let live = |current: &Current| !current.kept.marker;
         let Some(leaving) = from.current(&old.key).await?.filter(live) else {
             let moved = placed.is_some();

@@ -11,6 +11,7 @@ use std::time::Duration;
 use keyward_engine::{Commit, Entry, Expect, Expiry, ExpirySupport, Outcome, Put, Version};
 use keyward_key::Key;
 
+use super::backoff::Backoff;
 use super::{ATTEMPTS_MAX, holder};
 use crate::bookkeeping::Bookkeeping;
 use crate::build::admitted;
@@ -29,6 +30,8 @@ const MARKER_LIFE: Duration = Duration::from_secs(60 * 60);
 pub(super) async fn write(space: &Space, mut change: Change<'_>) -> Result<Written> {
     space.ensure_indexes().await?;
     let shared = &space.shared;
+    let key = change.target.key.clone();
+    let mut backoff = Backoff::new(shared, &key);
     for _ in 0..ATTEMPTS_MAX {
         let catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
         let indexes = catalog.kept(&space.access.space.name);
@@ -46,14 +49,16 @@ pub(super) async fn write(space: &Space, mut change: Change<'_>) -> Result<Writt
         if let Some(written) = writer.attempt(current, new).await? {
             return Ok(written);
         }
+        backoff.pause().await;
     }
-    Err(Error::Contended { key: change.target.key, attempts: ATTEMPTS_MAX })
+    Err(Error::Contended { key, attempts: ATTEMPTS_MAX })
 }
 
 /// Makes sure that a record has all its entries, and gives their number.
 pub(super) async fn reindex(space: &Space, key: &Key) -> Result<usize> {
     let shared = &space.shared;
     let target = admitted(space, key);
+    let mut backoff = Backoff::new(shared, key);
     for _ in 0..ATTEMPTS_MAX {
         let catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
         let indexes = catalog.kept(&space.access.space.name);
@@ -68,6 +73,7 @@ pub(super) async fn reindex(space: &Space, key: &Key) -> Result<usize> {
         if move_version(space, &current).await? {
             return Ok(entries.len());
         }
+        backoff.pause().await;
     }
     Err(Error::Contended { key: key.clone(), attempts: ATTEMPTS_MAX })
 }
@@ -215,19 +221,19 @@ async fn touch(
         space.shared.store.put(entry.key.clone(), put).await?;
         return Ok(());
     }
+    // By the record's key: rivals for one entry have different ones.
+    let mut backoff = Backoff::new(&space.shared, key);
     for _ in 0..ATTEMPTS_MAX {
         let held = space.shared.store.get(&entry.key).await?;
-        if let Some(held) = &held
-            && let Some(owner) = holder(held)
-            && owner != *key
-            && !revoke(space, indexes, &owner, &entry.key).await?
-        {
-            continue;
-        }
+        let revoked = match held.as_ref().and_then(holder) {
+            Some(owner) if owner != *key => revoke(space, indexes, &owner, &entry.key).await?,
+            _ => true,
+        };
         let seen = held.map(|held| held.version);
-        if swap(space, entry.key.clone(), seen, put.clone()).await?.is_some() {
+        if revoked && swap(space, entry.key.clone(), seen, put.clone()).await?.is_some() {
             return Ok(());
         }
+        backoff.pause().await;
     }
     Err(Error::Contended { key: entry.key.clone(), attempts: ATTEMPTS_MAX })
 }

@@ -8,6 +8,8 @@ mod transform;
 
 use std::num::NonZeroU32;
 
+pub use running::Waiting;
+
 use clap::{Args, Subcommand};
 
 use crate::args::Target;
@@ -17,8 +19,9 @@ use crate::output::Output;
 /// Make and remove indexes, give records other keys, change values
 ///
 /// Without a subcommand, the schema's indexes are compared with those that the stores have: new ones
-/// are built, changed ones rebuilt, and those that are gone dropped, while others read and write.
-/// Nothing is done without --yes; what would be done is shown. A migration that is interrupted or
+/// are built and changed ones rebuilt, while others read and write. An index that the schema does not
+/// declare is told of and stays, since a program with another schema may ask it, until --drop names
+/// it; indexes of spaces that the schema does not declare are never touched otherwise. Nothing is done without --yes; what would be done is shown. A migration that is interrupted or
 /// killed goes on when it is run again. At its end it checks what it did; exits with 10 if something
 /// could not be done.
 #[derive(Debug, Args)]
@@ -27,9 +30,13 @@ use crate::output::Output;
     after_help = r#"Examples:
   keyward migrate
   keyward migrate --yes --rate 500
+  keyward migrate --drop notes_by_title --yes
   keyward migrate list"#
 )]
 pub struct Arguments {
+    /// Drop this index, which the schema does not declare; may be repeated
+    #[arg(long, value_name = "INDEX")]
+    drop: Vec<String>,
     #[command(flatten)]
     how: How,
     #[command(subcommand)]
@@ -60,7 +67,7 @@ enum Action {
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     let data = target.data()?;
     match arguments.action {
-        None => plan::run(&arguments.how, &data, output).await,
+        None => plan::run(&arguments.drop, &arguments.how, &data, output).await,
         Some(Action::Rekey(arguments)) => rekey::run(arguments, &data, output).await,
         Some(Action::Transform(arguments)) => transform::run(arguments, &data, output).await,
         Some(Action::List(arguments)) => list::run(arguments, &data, output).await,

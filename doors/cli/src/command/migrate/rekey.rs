@@ -16,7 +16,7 @@ use crate::output::Output;
 /// The schema has the new pattern; --from is the one that the keys have had. A variable of the new
 /// key is the old key's variable of the same name, unless --variable or --field says otherwise. A
 /// record whose new key is taken, or cannot be made, is told of and stays where it is. Index entries
-/// follow; versions kept by history stay under the old key.
+/// follow, and so do the versions that history keeps; those of records that were deleted stay.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward migrate rekey notes --from 'notes:{id}' --field userId=userId

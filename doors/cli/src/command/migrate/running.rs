@@ -18,7 +18,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 
 /// Waits by the machine's clock.
-struct Waiting;
+pub struct Waiting;
 
 impl Pause for Waiting {
     fn pause(&self, time: Duration) -> BoxFuture<'_, ()> {

@@ -30,8 +30,8 @@ use crate::output::Output;
 ///
 /// A record is named by its space and the variables of the space's key: where the schema says
 /// key = "user:{user}:notes:{note}", keyward record get notes user=ada note=n1. With --as ada the
-/// owner need not be said, and only what ada may do is done; without --as you are the operator, whom
-/// no rule holds back.
+/// owner need not be said, and only what ada may do is done; with --anonymous, only what anybody may
+/// do. Without either you are the operator, whom no rule holds back.
 ///
 /// The schema says where each store is. -s names another place for one command, if the schema has
 /// one store; where the schema names no place, -s, KEYWARD_STORE or the config file does.

@@ -1,7 +1,8 @@
 use clap::Args;
+use keyward::records::Near;
 use keyward::records::geo::{Circle, Point};
-use keyward::records::{LIMIT_DEFAULT, LIMIT_MAX, Near};
 
+use super::paging::{Paging, tell_next};
 use super::question::{Terms, place_index};
 use super::reach::Reach;
 use super::shown;
@@ -11,8 +12,9 @@ use crate::output::{Output, note};
 /// Find the places nearest to a point
 ///
 /// Within a radius, the nearest first, each with its distance over the ground (distance_m, in metres,
-/// with --json). If there was more to read than one question may, --json ends with the line
-/// {"cut_short": true}.
+/// with --json). With --json and more to come, the last line is {"next": CURSOR}; what lies nearer
+/// is read again for each page, so pages far out cost more. If there was more to read than one
+/// question may, --json ends with the line {"cut_short": true}.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward record near places --lat 52.52 --lon 13.405 --radius 5km
@@ -31,36 +33,47 @@ pub struct Arguments {
     /// How far away at most: 800m, 5km, 0.5km
     #[arg(long, value_name = "DISTANCE", value_parser = metres)]
     radius: f64,
-    /// At most so many, up to 1000 [default: 100]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=LIMIT_MAX as i64))]
-    limit: Option<u16>,
     #[command(flatten)]
     terms: Terms,
+    #[command(flatten)]
+    paging: Paging,
 }
 
 pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Result {
-    let Arguments { space, index, lat, lon, radius, limit, terms } = arguments;
+    let Arguments { space, index, lat, lon, radius, terms, paging } = arguments;
     let index = place_index(reach.declaration(&space)?, index)?;
     let centre = Point::new(lat, lon).map_err(|error| Failure::invalid(error.to_string()))?;
     let circle =
         Circle::new(centre, radius).map_err(|error| Failure::invalid(error.to_string()))?;
-    let near = Near {
+    let mut near = Near {
         owner: terms.owner.clone(),
         filter: terms.filter()?,
         fields: terms.fields,
-        ..Near::new(index, circle).limit(limit.map_or(LIMIT_DEFAULT, usize::from))
+        ..Near::new(index, circle).limit(paging.page_limit()).after(paging.cursor.clone())
     };
-    let answer = reach.to_read(&space, output).await?.near(&near).await?;
-    for found in answer.found {
-        shown::write_distant(found.record, found.distance_m, output)?;
+    let space = reach.to_read(&space, output).await?;
+    loop {
+        let page = space.near(&near).await?;
+        for found in page.found {
+            shown::write_distant(found.record, found.distance_m, output)?;
+        }
+        if page.cut_short {
+            return tell_cut_short(output);
+        }
+        match page.next {
+            None => return Ok(()),
+            Some(next) if paging.all => near.cursor = Some(next),
+            Some(next) => return tell_next(&next, output),
+        }
     }
-    if answer.cut_short && output.json() {
+}
+
+fn tell_cut_short(output: &mut Output) -> Result {
+    if output.json() {
         return output.write_json(&serde_json::json!({ "cut_short": true }));
     }
-    if answer.cut_short {
-        output.flush()?;
-        note("there was more to read than one question may: ask for a smaller radius");
-    }
+    output.flush()?;
+    note("there was more to read than one question may: ask for a smaller radius");
     Ok(())
 }
 

@@ -19,6 +19,7 @@ use crate::output::Output;
     after_help = r#"Examples:
   keyward record query notes notes_by_title --prefix k --as ada
   keyward record query notes notes_by_status --equal open --desc --limit 10 --as ada
+  keyward record query notes notes_by_votes --above 3 --below 10 --as ada
   keyward record query posts posts_by_tag --equal rust --fields title,publishedAt --all
   keyward record query notes user=ada --filter '{"status":"open"}' --allow-scan"#
 )]

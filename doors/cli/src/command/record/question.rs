@@ -48,8 +48,14 @@ pub struct Question {
     /// The next field is at most this
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     to: Option<String>,
+    /// The next field is more than this
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "from")]
+    above: Option<String>,
+    /// The next field is less than this
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "to")]
+    below: Option<String>,
     /// The next field starts with this text
-    #[arg(long, value_name = "TEXT", conflicts_with_all = ["from", "to"])]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["from", "to", "above", "below"])]
     prefix: Option<String>,
     /// From the last to the first
     #[arg(long)]
@@ -82,13 +88,10 @@ impl Question {
                 Query { by, ..Query::index(name) }
             }
             variables => {
-                if !self.equal.is_empty()
-                    || self.from.is_some()
-                    || self.to.is_some()
-                    || self.prefix.is_some()
-                {
-                    let message =
-                        "--equal, --from, --to and --prefix ask an index, and none is named";
+                let spans = [&self.from, &self.to, &self.above, &self.below, &self.prefix];
+                if !self.equal.is_empty() || spans.iter().any(|span| span.is_some()) {
+                    let message = "--equal, --from, --to, --above, --below and --prefix ask an \
+                                   index, and none is named";
                     return Err(Failure::invalid(message).hint(known(declaration)));
                 }
                 let values = bindings(declaration, variables)?;
@@ -116,11 +119,18 @@ impl Question {
         let mut next = |text: &String| value(fields.next(), text, index);
         let equal = self.equal.iter().map(&mut next).collect::<Result<Vec<_>>>()?;
         let after = parts.get(equal.len());
-        let end = |text: &Option<String>| -> Result<Option<Bound>> {
-            let value = text.as_ref().map(|text| value(after, text, index)).transpose()?;
-            Ok(value.map(|value| Bound { value, inclusive: true }))
-        };
-        let span = match (&self.prefix, end(&self.from)?, end(&self.to)?) {
+        let end =
+            |inclusive: &Option<String>, exclusive: &Option<String>| -> Result<Option<Bound>> {
+                let (text, inclusive) = match (inclusive, exclusive) {
+                    (Some(text), _) => (text, true),
+                    (None, Some(text)) => (text, false),
+                    (None, None) => return Ok(None),
+                };
+                let value = value(after, text, index)?;
+                Ok(Some(Bound { value, inclusive }))
+            };
+        let (from, to) = (end(&self.from, &self.above)?, end(&self.to, &self.below)?);
+        let span = match (&self.prefix, from, to) {
             (Some(prefix), _, _) => Some(Span::Prefix(prefix.clone())),
             (None, None, None) => None,
             (None, from, to) => Some(Span::Between { from, to }),

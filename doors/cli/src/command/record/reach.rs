@@ -17,6 +17,9 @@ pub struct Asking {
     /// Act as this user: what the schema refuses them is refused; without it you are the operator
     #[arg(long = "as", global = true, value_name = "USER")]
     user: Option<String>,
+    /// Act as nobody in particular, who reaches only what is shared
+    #[arg(long, global = true, conflicts_with = "user")]
+    anonymous: bool,
     /// With this role, for spaces that ask for one; may be repeated
     #[arg(long = "role", global = true, value_name = "ROLE")]
     roles: Vec<String>,
@@ -29,10 +32,13 @@ impl Asking {
     fn caller(self) -> Result<Caller> {
         let mut caller = match self.user {
             Some(user) => Caller::user(user),
+            None if self.anonymous => Caller::anonymous(),
             None if self.roles.is_empty() => Caller::operator(),
             None => {
                 let failure = Failure::invalid("--role says what a user may do, and none is named");
-                return Err(failure.hint("Add --as USER; the operator needs no role."));
+                return Err(
+                    failure.hint("Add --as USER or --anonymous; the operator needs no role.")
+                );
             }
         };
         if let Some(agent) = self.agent {

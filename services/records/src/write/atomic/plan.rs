@@ -6,7 +6,7 @@ use std::sync::Arc;
 use keyward_engine::{Commit, Expect, Put, Version, Write};
 use keyward_key::Key;
 
-use super::step::{Step, Then, step};
+use super::step::{Step, Then, Versions, step};
 use crate::catalog::Snapshot;
 use crate::change::{Change, Current, Decision, Written};
 use crate::index::IndexEntry;
@@ -39,7 +39,8 @@ pub(super) async fn plan(
     }
     let mut steps = Vec::with_capacity(changes.len());
     for ((change, current), decision) in changes.iter().zip(currents).zip(decisions) {
-        steps.push(step(space, &indexes, change, current.as_ref(), decision).await?);
+        steps
+            .push(step(space, &indexes, change, current.as_ref(), decision, Versions::Next).await?);
     }
     if steps.iter().all(|step| matches!(step.then, Then::Stay)) {
         let unchanged = steps.into_iter().map(|step| Written::Unchanged { version: step.before });

@@ -3,11 +3,12 @@
 use keyward_engine::Outcome;
 use keyward_key::Key;
 
-use super::plan::{Assembled, Plan};
-use super::step::step;
+use super::plan::{Assembled, Meaning, Plan};
+use super::step::{Versions, step};
 use super::{ATTEMPTS_MAX, look_again};
 use crate::access::Admitted;
 use crate::change::{Change, Current, Decision};
+use crate::history::{Going, Moving};
 use crate::relocate::Relocated;
 use crate::space::Space;
 use crate::{Error, Result};
@@ -23,7 +24,9 @@ pub(in crate::write) async fn relocate(
     let shared = &to.shared;
     let mut catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
     let keys = [old.key.clone(), new.key.clone()];
-    for _ in 0..ATTEMPTS_MAX {
+    let mut attempts = 0;
+    while attempts < ATTEMPTS_MAX {
+        attempts += 1;
         let mut entries = shared.store.get_many(&keys).await?.into_iter();
         let mut current = |key: &Key| {
             let entry = entries.next().flatten();
@@ -40,16 +43,44 @@ pub(in crate::write) async fn relocate(
         if same {
             decision = Decision::Leave;
         }
-        let leaving_indexes = catalog.kept(&from.access.space.name);
+        // Read after the record: whatever is new by then has moved its version.
+        let moving = match same {
+            true => None,
+            false => Moving::read(from, &old.key, to, &new.key).await?,
+        };
+        let (removed, placed) = match &moving {
+            None => (Versions::Next, Versions::Next),
+            Some(moving) => {
+                let newest = moving.newest();
+                let first = Versions::Next;
+                (Versions::Moved(None), newest.map_or(first, |seq| Versions::Moved(Some(seq))))
+            }
+        };
+        let (out_of, into) =
+            (catalog.kept(&from.access.space.name), catalog.kept(&to.access.space.name));
         let removing = Change::removing(old.clone());
         let removal = Decision::Remove;
         let steps = vec![
-            step(from, &leaving_indexes, &removing, Some(&leaving), removal).await?,
-            step(to, &catalog.kept(&to.access.space.name), &placing, there.as_ref(), decision)
-                .await?,
+            step(from, &out_of, &removing, Some(&leaving), removal, removed).await?,
+            step(to, &into, &placing, there.as_ref(), decision, placed).await?,
         ];
         let planned = Plan { steps };
-        let Assembled { commit, meanings, .. } = planned.assemble(to, &catalog)?;
+        let Assembled { mut commit, mut meanings, .. } = planned.assemble(to, &catalog)?;
+        if let Some(moving) = moving {
+            match moving.go(commit, shared.store.limits())? {
+                Going::Along(with_versions, checks) => {
+                    commit = with_versions;
+                    meanings.extend(std::iter::repeat_with(|| Meaning::History).take(checks));
+                }
+                Going::Ahead(oldest) => {
+                    // What went is no attempt that failed: there are fewer left each time.
+                    if shared.store.commit(oldest).await?.is_applied() {
+                        attempts -= 1;
+                    }
+                    continue;
+                }
+            }
+        }
         match shared.store.commit(commit).await? {
             Outcome::Applied { .. } => return Ok(Relocated::Moved),
             Outcome::Conflicted { failed } => {

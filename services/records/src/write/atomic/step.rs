@@ -25,6 +25,15 @@ pub(super) struct Step {
     pub history: Option<history::Row>,
 }
 
+/// Which version of a record a change makes, in spaces that keep history.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Versions {
+    /// A new one.
+    Next,
+    /// None: the record has those it had under another key, of which this is the newest.
+    Moved(Option<u64>),
+}
+
 pub(super) enum Then {
     /// Nothing changes, but the others go by what it is.
     Stay,
@@ -38,6 +47,7 @@ pub(super) async fn step(
     change: &Change<'_>,
     current: Option<&Current>,
     decision: Decision,
+    versions: Versions,
 ) -> Result<Step> {
     let target = &change.target;
     let before = current.map(|current| current.record.version.clone());
@@ -59,7 +69,9 @@ pub(super) async fn step(
     match decision {
         Decision::Conflict | Decision::Leave => {}
         Decision::Remove => {
-            step.history = history::next(space, change, current, None).await?;
+            if let Versions::Next = versions {
+                step.history = history::next(space, change, current, None).await?;
+            }
             step.removed = old.into_iter().map(|entry| entry.key).collect();
             step.then = Then::Remove;
             unheld.spare(&mut step);
@@ -73,10 +85,15 @@ pub(super) async fn step(
             step.added = entries.iter().filter(|entry| is_new(entry)).cloned().collect();
             let gone = old.iter().filter(|o| !entries.iter().any(|entry| entry.key == o.key));
             step.removed = gone.map(|entry| entry.key.clone()).collect();
-            step.history = history::next(space, change, current, Some(&new)).await?;
+            let seq = match versions {
+                Versions::Next => {
+                    step.history = history::next(space, change, current, Some(&new)).await?;
+                    let seq = step.history.as_ref().map(|row| row.seq);
+                    seq.or_else(|| current.and_then(|current| current.kept.seq))
+                }
+                Versions::Moved(newest) => newest,
+            };
             step.expiry = new.expiry;
-            let seq = step.history.as_ref().map(|row| row.seq);
-            let seq = seq.or_else(|| current.and_then(|current| current.kept.seq));
             step.then = Then::Write(record_put(new, seq)?);
             // What the record holds already is no clash with itself.
             for entry in &mut step.added {

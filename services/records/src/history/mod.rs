@@ -1,8 +1,12 @@
 //! Earlier versions of records: rows beside them, numbered, written in the same commit.
 
+mod moving;
+
 use jiff::Timestamp;
-use keyward_engine::{Expiry, Json, Order, Put, Scan, Write};
+use keyward_engine::{Expiry, Json, Order, Put, Scan, Want, Write};
 use keyward_key::{Key, KeyRange, Prefix};
+
+pub(crate) use moving::{Going, Moving};
 
 use crate::access::Act;
 use crate::change::{Change, ChangeKind, Current, NewState, Precondition, Ttl, Written};
@@ -40,13 +44,8 @@ impl Space {
             return Err(Error::BadQuery(format!("the limit is from 1 to {LIMIT_MAX}")));
         }
         let prefix = prefix(&self.access.space.name, &target.key);
-        let mut range = KeyRange::under(&prefix);
-        if let Some(before) = before {
-            range = range.before(&row_key(&prefix, before)?);
-        }
-        let scan = Scan::new(range).order(Order::Descending).limit(limit);
-        let page = self.shared.store.scan(&scan).await?;
-        let rows = page.rows.iter().filter_map(|row| Some((&row.key, row.entry.as_ref()?)));
+        let rows = rows(self, &prefix, before, limit, Want::Entries).await?;
+        let rows = rows.iter().filter_map(|row| Some((&row.key, row.entry.as_ref()?)));
         rows.map(|(key, entry)| read(key, &entry.value)).collect()
     }
 
@@ -149,11 +148,45 @@ pub(crate) async fn next(
 }
 
 async fn newest(space: &Space, prefix: &Prefix) -> Result<u64> {
-    let scan = Scan::new(KeyRange::under(prefix)).order(Order::Descending).limit(1).keys_only();
-    let page = space.shared.store.scan(&scan).await?;
-    match page.rows.first() {
+    match rows(space, prefix, None, 1, Want::Keys).await?.first() {
         Some(row) => seq_of(&row.key),
         None => Ok(0),
+    }
+}
+
+/// The rows of one record, the newest first: at most `limit`, those before number `before` if one is
+/// given. Below them may be those of records whose keys go on where this one's ends.
+async fn rows(
+    space: &Space,
+    prefix: &Prefix,
+    before: Option<u64>,
+    limit: usize,
+    want: Want,
+) -> Result<Vec<keyward_engine::Row>> {
+    let depth = prefix.depth() + 1;
+    let mut range = KeyRange::under(prefix);
+    if let Some(before) = before {
+        range = range.before(&row_key(prefix, before)?);
+    }
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let limit_now = (limit - found.len()).min(LIMIT_MAX);
+        let scan = Scan::new(range.clone()).order(Order::Descending).after(after).limit(limit_now);
+        let page = space.shared.store.scan(&Scan { want, ..scan }).await?;
+        after = page.next;
+        let mut jumped = false;
+        for row in page.rows {
+            if let Some(other) = row.key.ancestor(depth) {
+                range = range.before_prefix(&other);
+                (jumped, after) = (true, None);
+                break;
+            }
+            found.push(row);
+        }
+        if found.len() >= limit || (after.is_none() && !jumped) {
+            return Ok(found);
+        }
     }
 }
 
