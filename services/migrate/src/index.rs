@@ -48,6 +48,10 @@ pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result
                     continue;
                 }
                 run.records().finish_index(name).await?;
+                if !is_readable(run, space, index).await? {
+                    // Somebody gave the index up meanwhile.
+                    return Err(Error::Overtaken { id: run.migration().id.clone() });
+                }
                 return run.end().await;
             }
             Phase::Withdraw => {
@@ -104,6 +108,13 @@ async fn begin(run: &mut Run<'_>, space: &str, index: &Index) -> Result<Phase> {
             Ok(Phase::Sweep)
         }
     }
+}
+
+async fn is_readable(run: &Run<'_>, space: &str, index: &Index) -> Result<bool> {
+    let catalog = run.records().catalog().await?;
+    Ok(catalog.indexes.get(&index.name).is_some_and(|listed| {
+        listed.state == IndexState::Readable && listed.space == space && listed.definition == *index
+    }))
 }
 
 /// Lets nobody keep or ask an index. Whether there is one.

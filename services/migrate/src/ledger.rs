@@ -43,6 +43,10 @@ pub struct Migration {
     pub by: String,
     /// How often it was begun or gone on with.
     pub runs: u32,
+    /// Whether the last writer wins on the store's engine: then a change that somebody made meanwhile
+    /// may be missing from the index until a doctor has looked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub best_effort: bool,
 }
 
 /// How a migration stands.
@@ -163,8 +167,36 @@ impl Ledger<'_> {
         }
         match same {
             Some(held) => Ok(held),
-            None => self.create(definition, by, now).await,
+            None => {
+                let held = self.create(definition, by, now).await?;
+                self.give_way(held, now).await
+            }
         }
+    }
+
+    /// Of several that begin the same at once, lets the one with the first name go on: whoever comes
+    /// later finds it, and whoever came earlier is overtaken by it.
+    async fn give_way(&self, mut mine: Held, now: Timestamp) -> Result<Held> {
+        let running = self.rows(|migration| migration.state == State::Running).await?;
+        for mut other in running {
+            let is_same = other.migration.definition.is_same_work(&mine.migration.definition);
+            if !is_same || other.migration.id == mine.migration.id {
+                continue;
+            }
+            let first = other.migration.id.clone();
+            let gives_way = if mine.migration.id < first { &mut other } else { &mut mine };
+            gives_way.migration.state = State::Abandoned;
+            gives_way.migration.finished = Some(now);
+            match self.save(gives_way).await {
+                // Somebody else said so first.
+                Ok(()) | Err(Error::Overtaken { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            if mine.migration.state == State::Abandoned {
+                return Err(Error::Overtaken { id: first });
+            }
+        }
+        Ok(mine)
     }
 
     async fn create(&self, definition: Definition, by: &str, now: Timestamp) -> Result<Held> {
@@ -187,6 +219,7 @@ impl Ledger<'_> {
                 finished: None,
                 by: by.to_owned(),
                 runs: 1,
+                best_effort: self.store.capabilities().tier() == Tier::Advisory,
             };
             let mut held = Held { migration, version: None };
             match self.save(&mut held).await {

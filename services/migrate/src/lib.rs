@@ -32,7 +32,7 @@ mod walk;
 
 pub use copy::{Copied, Copy};
 pub use definition::{Definition, Source};
-pub use doctor::{Doctor, Found, Probed, Report, probe};
+pub use doctor::{Doctor, Found, Probed, Promise, Report, probe};
 pub use edit::Edit;
 pub use error::{Error, Result};
 pub use ledger::{Counts, Migration, Phase, Problem, State};

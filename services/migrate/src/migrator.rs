@@ -72,6 +72,10 @@ impl Migrator {
     /// Runs a migration to its end, or goes on with one that does the same; `progress` is told after
     /// each page. What could not be done is in the answer. A change of values is not run by this: see
     /// [`Migrator::transform`].
+    ///
+    /// Of several who run the same at once, one goes on; the others get [`Error::Overtaken`]. Where
+    /// the last writer wins, that cannot be told, indexes are made as well as can be
+    /// ([`Migration::best_effort`]), and moving records is refused.
     pub async fn run(
         &self,
         definition: Definition,
@@ -79,6 +83,7 @@ impl Migrator {
     ) -> Result<Migration> {
         if let Definition::Rekey { space, from, to, sources } = &definition {
             rekey::Rekeying::new(&self.records, space, from, to, sources)?;
+            self.refuse_advisory("moving records")?;
         }
         if matches!(definition, Definition::Transform { .. }) {
             let message = "a change of values needs the function that makes it".to_owned();
@@ -101,7 +106,8 @@ impl Migrator {
 
     /// Changes the values of a space's records by a function, each by a compare-and-swap that keeps
     /// the indexes and checks the schema; `named` says what the function does, and the same words
-    /// mean the same function. After a kill, records of the last page are given to it again.
+    /// mean the same function. After a kill, records of the last page are given to it again. Refused
+    /// where the last writer wins: there is no compare-and-swap there.
     pub async fn transform(
         &self,
         space: &str,
@@ -110,6 +116,7 @@ impl Migrator {
         mut progress: impl FnMut(&Migration) + Send,
     ) -> Result<Migration> {
         transform::space(&self.records, space)?;
+        self.refuse_advisory("changing values")?;
         let definition =
             Definition::Transform { space: space.to_owned(), change: named.to_owned() };
         let mut run = self.begin(definition, &mut progress).await?;
@@ -121,6 +128,20 @@ impl Migrator {
     pub async fn history(&self) -> Result<Vec<Migration>> {
         let rows = self.ledger().rows(|_| true).await?;
         Ok(rows.into_iter().map(|held| held.migration).collect())
+    }
+
+    /// Where the last writer wins, what is read, changed and written again takes the place of what
+    /// somebody wrote meanwhile, and nobody learns of it.
+    fn refuse_advisory(&self, doing: &str) -> Result<()> {
+        let capabilities = self.records.store().capabilities();
+        if capabilities.tier() != Tier::Advisory {
+            return Ok(());
+        }
+        Err(Error::Refused(format!(
+            "{doing} could undo what others write meanwhile, since the last writer wins on the {} \
+             engine: copy the store to another engine, and do it there",
+            capabilities.engine
+        )))
     }
 
     fn ledger(&self) -> Ledger<'_> {

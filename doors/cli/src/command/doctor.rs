@@ -27,7 +27,8 @@ pub struct Arguments {
     /// Mend what is safe to mend
     #[arg(long)]
     repair: bool,
-    /// Also let many writers go at one key at once, of whom one may win
+    /// Also try on scratch keys whether the engine keeps its promises: one of several writers wins,
+    /// what was written is there, versions are new, commits whole, scans complete and in order
     #[arg(long)]
     probe: bool,
 }
@@ -40,6 +41,8 @@ struct Examined<'r> {
     left: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     probe: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken: Option<String>,
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
@@ -58,7 +61,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         let doctor = Doctor::new(records).knowing(roots).repair(arguments.repair).pausing(Waiting);
         let report = doctor.run(|so_far| progress.reach(so_far.keys)).await?;
         drop(progress);
-        left += report.left() + u64::from(matches!(probed, Some(Probed::Broken { .. })));
+        left += report.left() + u64::from(matches!(probed, Some(Probed::Broken(_))));
         tell(&store.name, &report, probed, output)?;
     }
     if left > 0 { Err(Failure::told(Exit::Differs)) } else { Ok(()) }
@@ -67,12 +70,17 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
 fn tell(store: &str, report: &Report, probed: Option<Probed>, output: &mut Output) -> Result {
     let probe = probed.map(|probed| match probed {
         Probed::Sound { .. } => "sound",
-        Probed::Broken { .. } => "broken",
+        Probed::Broken(_) => "broken",
         Probed::Unclear => "unclear",
         Probed::Unsupported => "unsupported",
     });
+    let broken = match probed {
+        Some(Probed::Broken(promise)) => Some(promise.to_string()),
+        _ => None,
+    };
     if output.json() {
-        return output.write_json(&Examined { store, report, left: report.left(), probe });
+        let left = report.left();
+        return output.write_json(&Examined { store, report, left, probe, broken });
     }
     for found in &report.found {
         let outcome = match (found.repaired, found.repairable) {
@@ -92,7 +100,10 @@ fn tell(store: &str, report: &Report, probed: Option<Probed>, output: &mut Outpu
         }
     }
     if let Some(probe) = probe {
-        write!(output, ", compare-and-swap is {probe}")?;
+        write!(output, ", the engine is {probe}")?;
+    }
+    if let Some(broken) = broken {
+        write!(output, ": {broken}")?;
     }
     writeln!(output)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use keyward_engine::Tier;
 use keyward_key::{Key, KeyRange, Pattern};
 use keyward_records::{Finding, IndexState, Inspector, Records};
-pub use probe::{Probed, probe};
+pub use probe::{Probed, Promise, probe};
 use serde::Serialize;
 
 use crate::definition::Definition;

@@ -1,6 +1,13 @@
+//! Whether an engine does what it says: tried on scratch keys.
+
+use std::fmt;
+
 use futures_util::future::join_all;
-use keyward_engine::{Clock, Commit, ErrorKind, Expect, Json, Outcome, Put, Store, Tier};
-use keyward_key::Key;
+use keyward_engine::{
+    Clock, Commit, ErrorKind, Expect, Json, Order, Outcome, Put, Scan, ScanOrder, Store, Tier,
+    Version,
+};
+use keyward_key::{Key, KeyRange, Prefix};
 
 use crate::error::{Error, Result};
 
@@ -8,51 +15,243 @@ use crate::error::{Error, Result};
 const WRITERS: usize = 16;
 /// How often.
 const ROUNDS: usize = 8;
+/// Segments whose order is easily got wrong, in their order.
+const ORDERED: [&str; 7] = ["", "\u{1}", "-", "0", "a", "a-b", "é"];
 
-/// Whether an engine compares and swaps as it says.
+/// Whether an engine does what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probed {
-    /// Each time exactly one of the writers won.
+    /// Everything that was tried came out as it should.
     Sound {
-        /// How often it was tried.
+        /// How often writers raced.
         rounds: usize,
     },
-    /// More than one writer won, or a winner's write was not there: what is built on it cannot be
-    /// trusted.
-    Broken {
-        /// How many won.
-        winners: usize,
-    },
+    /// It broke a promise: what is built on it cannot be trusted.
+    Broken(Promise),
     /// It was not known of some writers whether they won.
     Unclear,
     /// The engine does not say that it could.
     Unsupported,
 }
 
-/// Lets many writers go at one version of a scratch key below `system:probe` at once, several times:
-/// exactly one may win each time.
+/// What every engine that compares and swaps promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Promise {
+    /// Of several who change one version, one does.
+    OneWinner,
+    /// What was acknowledged is there for everybody who reads after it.
+    KeptWrite,
+    /// A version is never used again, also not after the key was deleted.
+    FreshVersion,
+    /// A key that exists is not taken for absent, nor one that is absent for present.
+    KnownAbsence,
+    /// A commit is applied as a whole or not at all.
+    WholeCommit,
+    /// A scan gives every key of its range once, and in order where the engine says so.
+    WholeScan,
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OneWinner => "not exactly one of several writers won",
+            Self::KeptWrite => "an acknowledged write was not there",
+            Self::FreshVersion => "a version was used twice",
+            Self::KnownAbsence => "an absent key was taken for one that exists, or the reverse",
+            Self::WholeCommit => "a refused commit was applied in part",
+            Self::WholeScan => "a scan left out keys, repeated them, or gave them out of order",
+        })
+    }
+}
+
+/// Tries an engine's promises on scratch keys below `system:probe`, which it removes again.
 pub async fn probe(store: &Store, clock: &dyn Clock) -> Result<Probed> {
     if store.capabilities().tier() == Tier::Advisory {
         return Ok(Probed::Unsupported);
     }
     let moment = clock.now().as_nanosecond().to_string();
-    let key = Key::from_segments(["system", "probe", &moment])
-        .map_err(|error| Error::Damaged(error.to_string()))?;
-    let probed = rounds(store, &key).await;
-    store.delete(key).await?;
+    let scratch = Scratch { store, below: Prefix::from_segments(["system", "probe", &moment]) };
+    let probed = scratch.probe().await;
+    scratch.remove().await?;
     probed
 }
 
-async fn rounds(store: &Store, key: &Key) -> Result<Probed> {
-    store.put(key.clone(), Put::new(Json::from_integer(-1))).await?;
-    for _ in 0..ROUNDS {
-        let Some(entry) = store.get(key).await? else { return Ok(Probed::Broken { winners: 0 }) };
+/// Keys to try things on.
+struct Scratch<'s> {
+    store: &'s Store,
+    below: Prefix,
+}
+
+/// What came of writers who raced.
+enum Race {
+    Won(i64),
+    /// None of them, or several.
+    Lost,
+    Unclear,
+}
+
+impl Scratch<'_> {
+    async fn probe(&self) -> Result<Probed> {
+        let tried = [self.absence().await?, self.commits().await?, self.scans().await?];
+        if let Some(promise) = tried.into_iter().flatten().next() {
+            return Ok(Probed::Broken(promise));
+        }
+        self.races().await
+    }
+
+    fn key(&self, name: &str) -> Result<Key> {
+        let key = self.below.child(name).to_key();
+        key.ok_or_else(|| Error::Damaged("a scratch key has no name".into()))
+    }
+
+    /// Removes everything, also what a scan does not show.
+    async fn remove(&self) -> Result<()> {
+        for name in ["absent", "one", "other", "raced"].into_iter().chain(ORDERED) {
+            self.store.delete(self.key(name)?).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes and removes one key several times.
+    async fn absence(&self) -> Result<Option<Promise>> {
+        let key = self.key("absent")?;
+        let mut versions: Vec<Version> = Vec::new();
+        for number in 0..4 {
+            let put = Put::new(Json::from_integer(number));
+            let create =
+                || Commit::new().check(key.clone(), Expect::Absent).put(key.clone(), put.clone());
+            let Outcome::Applied { versions: given, .. } = self.store.commit(create()).await?
+            else {
+                return Ok(Some(Promise::KnownAbsence));
+            };
+            let Some(version) = given.into_iter().next().flatten() else {
+                return Ok(Some(Promise::FreshVersion));
+            };
+            if self.store.commit(create()).await?.is_applied() {
+                return Ok(Some(Promise::KnownAbsence));
+            }
+            let held = self.store.get(&key).await?;
+            let is_it = held.is_some_and(|held| {
+                held.version == version && held.value.as_integer() == Some(number)
+            });
+            if !is_it {
+                return Ok(Some(Promise::KeptWrite));
+            }
+            if versions.contains(&version) {
+                return Ok(Some(Promise::FreshVersion));
+            }
+            versions.push(version);
+            self.store.delete(key.clone()).await?;
+            if self.store.get(&key).await?.is_some() {
+                return Ok(Some(Promise::KeptWrite));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes two keys together, where the engine can.
+    async fn commits(&self) -> Result<Option<Promise>> {
+        if self.store.capabilities().tier() != Tier::Atomic {
+            return Ok(None);
+        }
+        let (one, other) = (self.key("one")?, self.key("other")?);
+        let both = |number| {
+            let put = Put::new(Json::from_integer(number));
+            Commit::new()
+                .check(one.clone(), Expect::Absent)
+                .put(one.clone(), put.clone())
+                .put(other.clone(), put)
+        };
+        let mut seen = Vec::new();
+        for number in 0..2 {
+            seen.push(self.store.commit(both(number)).await?.is_applied());
+            let held = self.store.get_many(&[one.clone(), other.clone()]).await?;
+            let held = held.into_iter().map(|entry| entry.and_then(|it| it.value.as_integer()));
+            if !held.eq([Some(0), Some(0)]) {
+                let first = number == 0;
+                return Ok(Some(if first { Promise::KeptWrite } else { Promise::WholeCommit }));
+            }
+        }
+        Ok((seen != [true, false]).then_some(Promise::KnownAbsence))
+    }
+
+    /// Lists keys in pages of one, in both directions.
+    async fn scans(&self) -> Result<Option<Promise>> {
+        let mut expected = Vec::new();
+        for name in ORDERED {
+            let key = self.key(name)?;
+            self.store.put(key.clone(), Put::new(Json::from_integer(0))).await?;
+            expected.push(key);
+        }
+        let ordered = self.store.capabilities().scan_order == ScanOrder::Ordered;
+        for order in [Order::Ascending, Order::Descending] {
+            if order == Order::Descending {
+                if !ordered {
+                    break;
+                }
+                expected.reverse();
+            }
+            let mut listed = self.listed(order, expected.len()).await?;
+            if !ordered {
+                listed.sort();
+            }
+            // What the other tries left stands between them.
+            listed.retain(|key| expected.contains(key) || !self.is_known(key));
+            if listed != expected {
+                return Ok(Some(Promise::WholeScan));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_known(&self, key: &Key) -> bool {
+        let last = key.segments().last().unwrap_or_default();
+        ["absent", "one", "other", "raced"].contains(&&*last)
+    }
+
+    async fn listed(&self, order: Order, expected: usize) -> Result<Vec<Key>> {
+        let mut scan = Scan::new(KeyRange::under(&self.below)).order(order).limit(1).keys_only();
+        let mut listed = Vec::new();
+        // An engine that never ends is broken too.
+        for _ in 0..4 * (expected + 4) {
+            let page = self.store.scan(&scan).await?;
+            listed.extend(page.rows.into_iter().map(|row| row.key));
+            match page.next {
+                Some(next) => scan.after = Some(next),
+                None => break,
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Lets many writers go at one version at once, several times.
+    async fn races(&self) -> Result<Probed> {
+        let key = self.key("raced")?;
+        self.store.put(key.clone(), Put::new(Json::from_integer(-1))).await?;
+        for _ in 0..ROUNDS {
+            let Some(entry) = self.store.get(&key).await? else {
+                return Ok(Probed::Broken(Promise::KeptWrite));
+            };
+            let winner = match self.race(&key, &entry.version).await? {
+                Race::Won(winner) => winner,
+                Race::Lost => return Ok(Probed::Broken(Promise::OneWinner)),
+                Race::Unclear => return Ok(Probed::Unclear),
+            };
+            let held = self.store.get(&key).await?.and_then(|entry| entry.value.as_integer());
+            if held != Some(winner) {
+                return Ok(Probed::Broken(Promise::KeptWrite));
+            }
+        }
+        Ok(Probed::Sound { rounds: ROUNDS })
+    }
+
+    async fn race(&self, key: &Key, version: &Version) -> Result<Race> {
         let writers = (0..WRITERS).map(|writer| {
             let number = i64::try_from(writer).unwrap_or_default();
             let commit = Commit::new()
-                .check(key.clone(), Expect::Version(entry.version.clone()))
+                .check(key.clone(), Expect::Version(version.clone()))
                 .put(key.clone(), Put::new(Json::from_integer(number)));
-            async move { (number, store.commit(commit).await) }
+            async move { (number, self.store.commit(commit).await) }
         });
         let mut winners = Vec::new();
         let mut unclear = false;
@@ -66,16 +265,10 @@ async fn rounds(store: &Store, key: &Key) -> Result<Probed> {
                 Err(error) => return Err(error.into()),
             }
         }
-        let [winner] = winners[..] else {
-            if unclear && winners.is_empty() {
-                return Ok(Probed::Unclear);
-            }
-            return Ok(Probed::Broken { winners: winners.len() });
-        };
-        let held = store.get(key).await?.and_then(|entry| entry.value.as_integer());
-        if held != Some(winner) {
-            return Ok(Probed::Broken { winners: 1 });
-        }
+        Ok(match winners[..] {
+            [winner] => Race::Won(winner),
+            [] if unclear => Race::Unclear,
+            _ => Race::Lost,
+        })
     }
-    Ok(Probed::Sound { rounds: ROUNDS })
 }

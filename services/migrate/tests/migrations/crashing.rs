@@ -17,7 +17,7 @@ use crate::transforming::edits;
 
 /// Fills a store by the first schema, runs a migration by the second, crashing at every call; runs
 /// it again, and compares with a run without a crash.
-async fn crash_everywhere(
+pub async fn crash_everywhere(
     tier: Tier,
     schemas: [String; 2],
     fill: impl AsyncFn(&Records),

@@ -6,5 +6,7 @@ mod crashing;
 mod doctoring;
 mod fixture;
 mod indexing;
+mod optional;
 mod rekeying;
 mod transforming;
+mod versions;

@@ -136,6 +136,9 @@ pub fn tell(migration: &Migration, output: &mut Output) -> Result {
             write!(output, ", {} {what}", HumanCount(count))?;
         }
     }
+    if migration.best_effort {
+        write!(output, " (best effort: the last writer wins here; keyward doctor finds the rest)")?;
+    }
     writeln!(output)?;
     for problem in &migration.problems {
         writeln!(output, "  {}: {}", problem.key, problem.message)?;
