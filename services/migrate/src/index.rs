@@ -2,7 +2,7 @@
 
 use keyward_engine::Tier;
 use keyward_key::{Key, KeyRange, Prefix};
-use keyward_records::{CatalogedIndex, Flaw, IndexState, Inspected};
+use keyward_records::{CatalogedIndex, Flaw, IndexState, Inspected, Records};
 use keyward_schema::Index;
 
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result
                 run.enter(Phase::Announce).await?;
             }
             Phase::Announce => {
-                announce(run, space, index).await?;
+                announce(run.records(), space, index).await?;
                 run.settle().await;
                 run.enter(Phase::Walk).await?;
             }
@@ -38,6 +38,7 @@ pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result
                 run.enter(phase).await?;
             }
             Phase::CheckRecords => {
+                run.appear().await;
                 check_records(run, space, name).await?;
                 run.enter(Phase::CheckEntries).await?;
             }
@@ -48,14 +49,14 @@ pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result
                     continue;
                 }
                 run.records().finish_index(name).await?;
-                if !is_readable(run, space, index).await? {
+                if is_given_up(run.records(), space, index).await? {
                     // Somebody gave the index up meanwhile.
                     return Err(Error::Overtaken { id: run.migration().id.clone() });
                 }
                 return run.end().await;
             }
             Phase::Withdraw => {
-                disable(run, name).await?;
+                disable(run.records(), name).await?;
                 run.settle().await;
                 sweep(run, name).await?;
                 return run.end().await;
@@ -67,7 +68,7 @@ pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result
 
 /// Removes an index, its row in the catalog last.
 pub(crate) async fn drop(run: &mut Run<'_>, name: &str) -> Result<()> {
-    if disable(run, name).await? {
+    if disable(run.records(), name).await? {
         run.enter(Phase::Sweep).await?;
         run.settle().await;
         sweep(run, name).await?;
@@ -104,22 +105,27 @@ async fn begin(run: &mut Run<'_>, space: &str, index: &Index) -> Result<Phase> {
             Ok(Phase::Announce)
         }
         Some(_) => {
-            disable(run, &index.name).await?;
+            disable(run.records(), &index.name).await?;
             Ok(Phase::Sweep)
         }
     }
 }
 
-async fn is_readable(run: &Run<'_>, space: &str, index: &Index) -> Result<bool> {
-    let catalog = run.records().catalog().await?;
-    Ok(catalog.indexes.get(&index.name).is_some_and(|listed| {
+/// Whether an index that was just made readable is not.
+async fn is_given_up(records: &Records, space: &str, index: &Index) -> Result<bool> {
+    if records.store().capabilities().tier() == Tier::Advisory {
+        // Reads are late there: nobody can tell.
+        return Ok(false);
+    }
+    let catalog = records.catalog().await?;
+    Ok(!catalog.indexes.get(&index.name).is_some_and(|listed| {
         listed.state == IndexState::Readable && listed.space == space && listed.definition == *index
     }))
 }
 
 /// Lets nobody keep or ask an index. Whether there is one.
-async fn disable(run: &Run<'_>, name: &str) -> Result<bool> {
-    let change = run.records().change_catalog(|content| {
+async fn disable(records: &Records, name: &str) -> Result<bool> {
+    let change = records.change_catalog(|content| {
         if let Some(listed) = content.indexes.get_mut(name) {
             listed.state = IndexState::Disabled;
         }
@@ -129,13 +135,13 @@ async fn disable(run: &Run<'_>, name: &str) -> Result<bool> {
 }
 
 /// Lets every writer keep an index from now on.
-async fn announce(run: &Run<'_>, space: &str, index: &Index) -> Result<()> {
+async fn announce(records: &Records, space: &str, index: &Index) -> Result<()> {
     let row = CatalogedIndex {
         space: space.to_owned(),
         definition: index.clone(),
         state: IndexState::Building,
     };
-    let change = run.records().change_catalog(|content| {
+    let change = records.change_catalog(|content| {
         let listed = content.indexes.entry(index.name.clone()).or_insert_with(|| row.clone());
         // One that is readable already stays so: it has what is about to be added.
         let is_it = listed.definition == row.definition && listed.space == row.space;
@@ -150,12 +156,13 @@ async fn announce(run: &Run<'_>, space: &str, index: &Index) -> Result<()> {
 
 async fn sweep(run: &mut Run<'_>, name: &str) -> Result<()> {
     loop {
-        let swept = run.records().sweep_index(name, run.page()).await?;
-        if swept == 0 {
-            return Ok(());
+        let position = run.migration().position()?;
+        let swept = run.records().sweep_index(name, position, run.page()).await?;
+        run.migration().counts.swept += count(swept.entries);
+        match swept.position {
+            Some(position) => run.reach(Some(&position), swept.entries).await?,
+            None => return Ok(()),
         }
-        run.migration().counts.swept += count(swept);
-        run.reach(None, swept).await?;
     }
 }
 

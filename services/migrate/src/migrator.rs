@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Json, Tier};
+use keyward_engine::{Consistency, Json, Tier};
 use keyward_key::Key;
 use keyward_records::{CATALOG_AGE_MAX, Record, Records};
 
@@ -212,8 +212,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Writes down the end: everything is done, unless there were problems.
+    /// Writes down the end: everything is done, unless there were problems. Whoever comes next reads
+    /// what was written.
     pub async fn end(&mut self) -> Result<()> {
+        self.appear().await;
         let migration = &mut self.held.migration;
         let failed = migration.counts.problems > 0;
         migration.state = if failed { State::Failed } else { State::Done };
@@ -222,11 +224,27 @@ impl Run<'_> {
     }
 
     /// Waits until no writer goes by an older catalog.
-    pub async fn settle(&self) {
+    pub async fn settle(&mut self) {
         let store = self.migrator.records.store();
         if store.capabilities().tier() != Tier::Atomic {
             // Twice: a writer may have looked just before, and be slow.
-            self.migrator.pause.pause(2 * CATALOG_AGE_MAX).await;
+            self.migrator.pause.pause(2 * CATALOG_AGE_MAX + self.lag()).await;
+        }
+    }
+
+    /// Waits until what was written can be read, where reads are late.
+    pub async fn appear(&mut self) {
+        let lag = self.lag();
+        if lag > Duration::ZERO {
+            self.migrator.pause.pause(2 * lag).await;
+        }
+    }
+
+    /// How late reads are.
+    fn lag(&self) -> Duration {
+        match self.migrator.records.store().capabilities().consistency {
+            Consistency::Strong => Duration::ZERO,
+            Consistency::Eventual { lag } => lag,
         }
     }
 

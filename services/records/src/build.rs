@@ -1,8 +1,9 @@
 //! Adding what is already there to a new index, while others write.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use keyward_engine::{Commit, Entry, Expect, Expiry, Outcome, Put, Scan, Tier, Want};
+use keyward_engine::{Commit, Cursor, Entry, Expect, Expiry, Outcome, Put, Scan, Tier, Want};
 use keyward_engine::{Row, Version};
 use keyward_key::{Key, KeyRange};
 
@@ -34,6 +35,15 @@ pub struct Built {
     pub position: Option<Vec<u8>>,
 }
 
+/// A page of entries was removed from an index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// How many entries were removed.
+    pub entries: usize,
+    /// Where to go on; `None` at the end.
+    pub position: Option<Vec<u8>>,
+}
+
 impl Records {
     /// Adds the next records, at most `limit` and at most a page, to an index that is being built.
     /// Doing it again from the same position changes nothing.
@@ -54,10 +64,14 @@ impl Records {
         finish(&self.shared, index).await
     }
 
-    /// Removes the next entries of an index that is disabled, at most `limit`, and gives their
-    /// number: zero when none are left.
-    pub async fn sweep_index(&self, index: &str, limit: usize) -> Result<usize> {
-        sweep(&self.shared, index, limit).await
+    /// Removes the next entries after a position of an index that is disabled, at most `limit`.
+    pub async fn sweep_index(
+        &self,
+        index: &str,
+        position: Option<Vec<u8>>,
+        limit: usize,
+    ) -> Result<Swept> {
+        sweep(&self.shared, index, position, limit).await
     }
 }
 
@@ -136,6 +150,7 @@ async fn add_together(
         }
         if batch.keys + item.keys() > keys_max
             || batch.bytes + item.bytes() > limits.commit_bytes_max / 2
+            || batch.has_one_of(&item)
         {
             add_batch(space, catalog, kept, std::mem::take(&mut batch), built).await?;
         }
@@ -167,12 +182,22 @@ impl Item {
 #[derive(Default)]
 struct Batch {
     items: Vec<Item>,
+    /// The unique entries among them.
+    unique: HashSet<Key>,
     keys: usize,
     bytes: usize,
 }
 
 impl Batch {
+    /// Whether a record of the batch wants a unique entry that this one wants too: then they go one
+    /// after the other, and the second one clashes.
+    fn has_one_of(&self, item: &Item) -> bool {
+        item.entries.iter().any(|entry| entry.unique && self.unique.contains(&entry.key))
+    }
+
     fn push(&mut self, item: Item) {
+        let unique = item.entries.iter().filter(|entry| entry.unique);
+        self.unique.extend(unique.map(|entry| entry.key.clone()));
         self.keys += item.keys();
         self.bytes += item.bytes();
         self.items.push(item);
@@ -316,7 +341,12 @@ async fn rival_version(
     Ok(Some(current.record.version))
 }
 
-async fn sweep(shared: &Shared, index: &str, limit: usize) -> Result<usize> {
+async fn sweep(
+    shared: &Shared,
+    index: &str,
+    after: Option<Vec<u8>>,
+    limit: usize,
+) -> Result<Swept> {
     let store = &shared.store;
     for _ in 0..ATTEMPTS_MAX {
         let catalog = shared.catalog.read(store, &*shared.clock).await?;
@@ -332,12 +362,12 @@ async fn sweep(shared: &Shared, index: &str, limit: usize) -> Result<usize> {
             index,
         ]));
         let limit = limit.clamp(1, RECORDS_PER_PAGE).min(together);
-        let page = store.scan(&Scan::new(range).limit(limit).keys_only()).await?;
-        let swept = page.rows.len();
-        if swept == 0 && page.next.is_some() {
-            continue;
-        }
-        if atomic && swept > 0 {
+        // Not from the beginning: where reads are late, what is removed still shows for a while.
+        let scan = Scan::new(range).after(after.clone().map(Cursor::new)).limit(limit).keys_only();
+        let page = store.scan(&scan).await?;
+        let entries = page.rows.len();
+        let position = page.next.map(|next| next.as_bytes().to_vec());
+        if atomic && entries > 0 {
             let key = shared.catalog.key().clone();
             let mut commit = Commit::new().check(key, catalog.expect());
             for row in page.rows {
@@ -351,7 +381,7 @@ async fn sweep(shared: &Shared, index: &str, limit: usize) -> Result<usize> {
                 store.delete(row.key).await?;
             }
         }
-        return Ok(swept);
+        return Ok(Swept { entries, position });
     }
     let key = shared.catalog.key().clone();
     Err(Error::Contended { key, attempts: ATTEMPTS_MAX })

@@ -35,7 +35,7 @@ mod space;
 mod walk;
 mod write;
 
-pub use build::Built;
+pub use build::{Built, Swept};
 pub use caller::Caller;
 pub use catalog::{CATALOG_AGE_MAX, CatalogContent, CatalogedIndex, IndexState};
 pub use change::{Draft, Precondition, Record, Ttl, Written};

@@ -127,15 +127,15 @@ impl Scratch<'_> {
             let Some(version) = given.into_iter().next().flatten() else {
                 return Ok(Some(Promise::FreshVersion));
             };
-            if self.store.commit(create()).await?.is_applied() {
-                return Ok(Some(Promise::KnownAbsence));
-            }
             let held = self.store.get(&key).await?;
             let is_it = held.is_some_and(|held| {
                 held.version == version && held.value.as_integer() == Some(number)
             });
             if !is_it {
                 return Ok(Some(Promise::KeptWrite));
+            }
+            if self.store.commit(create()).await?.is_applied() {
+                return Ok(Some(Promise::KnownAbsence));
             }
             if versions.contains(&version) {
                 return Ok(Some(Promise::FreshVersion));

@@ -19,6 +19,7 @@ on_every_engine!(
     an_index_is_made_of_what_is_there,
     an_index_made_while_others_write_is_exact,
     a_unique_clash_is_told_and_the_index_is_given_up,
+    neighbours_that_clash_are_told,
     a_dropped_index_leaves_nothing,
     a_changed_index_is_remade,
     a_record_leaves_a_unique_entry_to_the_one_that_has_it_while_the_index_is_made,
@@ -118,6 +119,21 @@ async fn a_unique_clash_is_told_and_the_index_is_given_up(place: Place) {
     assert_done(&migrate(&after, place.clock()).await[0]);
     assert_eq!(rows(after.store(), "index").await.len(), 20);
     assert_well(&after).await;
+}
+
+/// Two records of one page, which go in one commit otherwise.
+async fn neighbours_that_clash_are_told(place: Place) {
+    let before = open(&place, PLAIN).await;
+    let notes = operator(&before, "notes");
+    for n in [0, 3, 6] {
+        let draft = Draft::new(json(r#"{"slug":"one"}"#));
+        assert!(notes.put(&note(n), draft).await.unwrap().is_accepted());
+    }
+    let after = open(&place, &slugged()).await;
+    let failed = migrate(&after, place.clock()).await.pop().unwrap();
+    let told: Vec<&str> = failed.problems.iter().map(|problem| problem.key.as_str()).collect();
+    assert_eq!(told, ["user:u0:notes:n003", "user:u0:notes:n006"]);
+    assert!(rows(after.store(), "index").await.is_empty());
 }
 
 async fn a_dropped_index_leaves_nothing(place: Place) {

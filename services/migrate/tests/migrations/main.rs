@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod advisory;
+mod breaking;
 mod crashing;
 mod doctoring;
 mod fixture;
 mod indexing;
 mod optional;
+mod racing;
 mod rekeying;
+mod simulated;
 mod transforming;
 mod versions;

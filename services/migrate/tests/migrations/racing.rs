@@ -1,0 +1,410 @@
+//! Migrations with writers at the same records, and with each other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fastrand::Rng;
+use keyward_engine::{Json, Tier};
+use keyward_migrate::{Doctor, Edit, Error as MigrateError, Migration, State};
+use keyward_records::{Draft, Error, IndexState, Query, Record, Records, Space};
+use keyward_stores::{Kind, Place, on_engines};
+
+use crate::fixture::{Jumping, assert_done, json, key, open, operator, rows};
+use crate::rekeying::rekey;
+use crate::simulated::{World, count_up, migrator, simulate};
+
+const RECORDS: usize = 8;
+const WRITERS: usize = 3;
+const OLD: &str = "notes:{id}";
+const NEW: &str = "papers:{id}";
+
+/// Notes that are counted up, by state; with one slug each, if that is declared.
+fn schema(pattern: &str, slugs: bool) -> String {
+    let slugs = if slugs {
+        "[spaces.notes.indexes.slug]\nfield = \"slug\"\ntype = \"text\"\nunique = true\n"
+    } else {
+        ""
+    };
+    format!(
+        r#"
+[stores.app]
+[spaces.notes]
+key = "{pattern}"
+ownership = "shared"
+[spaces.notes.value]
+type = "object"
+[spaces.notes.value.properties]
+n = {{ type = "integer" }}
+state = {{ type = "string" }}
+slug = {{}}
+[spaces.notes.indexes.by_state]
+field = "state"
+{slugs}"#
+    )
+}
+
+async fn fill(records: &Records) {
+    for n in 0..RECORDS {
+        let draft = Draft::new(json(&format!(r#"{{"n":0,"state":"old","slug":"s{n}"}}"#)));
+        let at = key(&format!("notes:{n}"));
+        assert!(operator(records, "notes").put(&at, draft).await.unwrap().is_accepted());
+    }
+}
+
+/// What was counted, as it was acknowledged.
+#[derive(Default)]
+struct Tally([AtomicU64; RECORDS]);
+
+impl Tally {
+    /// That every record says what was counted, and none is there twice.
+    fn check(&self, rows: &[(String, String)]) {
+        let mut found = BTreeMap::new();
+        for (at, value) in rows {
+            let value: serde_json::Value = serde_json::from_str(value).unwrap();
+            let id: usize = at.rsplit(':').next().unwrap().parse().unwrap();
+            assert!(
+                found.insert(id, value["n"].as_u64().unwrap()).is_none(),
+                "{at} is there twice"
+            );
+        }
+        let counted: BTreeMap<usize, u64> =
+            self.0.iter().map(|n| n.load(Ordering::Relaxed)).enumerate().collect();
+        assert_eq!(found, counted, "acknowledged changes are lost, or made twice");
+    }
+}
+
+/// Counts up records until told to stop: under the old key, or the new one if the old one is gone.
+async fn count_in_both(
+    old: Space,
+    new: Space,
+    mut rng: Rng,
+    tally: Arc<Tally>,
+    stop: Arc<AtomicBool>,
+) {
+    while !stop.load(Ordering::Relaxed) {
+        let id = rng.usize(..RECORDS);
+        for (space, at) in [(&old, format!("notes:{id}")), (&new, format!("papers:{id}"))] {
+            if count_up(space, &key(&at)).await.unwrap() {
+                tally.0[id].fetch_add(1, Ordering::Relaxed);
+                break;
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// That no record lacks an entry: what writers leave behind themselves does not matter.
+async fn assert_nothing_missing(records: &Records) {
+    let report = Doctor::new(records.clone()).repair(true).run(|_| ()).await.unwrap();
+    for code in ["missing-entry", "wrong-entry", "taken-entry", "unknown-key"] {
+        assert!(!report.counts.contains_key(code), "{:#?}", report.found);
+    }
+}
+
+async fn moved_under_writers(world: World, mut rng: Rng) -> u64 {
+    fill(&world.records(&schema(OLD, false))).await;
+    let (tally, stop) = (Arc::new(Tally::default()), Arc::new(AtomicBool::new(false)));
+    let mut writers = Vec::new();
+    for _ in 0..WRITERS {
+        let old = operator(&world.process(&schema(OLD, false), &mut rng), "notes");
+        let new = operator(&world.process(&schema(NEW, false), &mut rng), "notes");
+        let (tally, stop, rng) = (tally.clone(), stop.clone(), rng.fork());
+        writers.push(tokio::spawn(count_in_both(old, new, rng, tally, stop)));
+    }
+    let after = world.process(&schema(NEW, false), &mut rng);
+    let done = migrator(&after).run(rekey(OLD, NEW, &[]), |_| ()).await.unwrap();
+    assert_done(&done);
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let quiet = world.records(&schema(NEW, false));
+    assert!(rows(quiet.store(), "notes").await.is_empty());
+    tally.check(&rows(quiet.store(), "papers").await);
+    assert_nothing_missing(&quiet).await;
+    tally.0.iter().map(|n| n.load(Ordering::Relaxed)).sum()
+}
+
+#[test]
+fn nothing_that_is_written_while_records_move_is_lost() {
+    let path = "migrations::racing::nothing_that_is_written_while_records_move_is_lost";
+    let counted = simulate(path, Tier::Atomic, moved_under_writers);
+    assert!(counted.iter().all(|counted| *counted > 0));
+}
+
+#[test]
+fn nothing_that_is_written_while_records_move_is_lost_key_by_key() {
+    let path = "migrations::racing::nothing_that_is_written_while_records_move_is_lost_key_by_key";
+    let counted = simulate(path, Tier::Recoverable, moved_under_writers);
+    assert!(counted.iter().all(|counted| *counted > 0));
+}
+
+fn closed(record: &Record) -> keyward_records::Result<Option<Json>> {
+    let edit = Edit::Set("state".parse().unwrap(), json(r#""new""#));
+    edit.apply(&record.value).map(Some).map_err(Error::BadChange)
+}
+
+async fn changed_under_writers(world: World, mut rng: Rng) {
+    let schema = schema(OLD, false);
+    fill(&world.records(&schema)).await;
+    let (tally, stop) = (Arc::new(Tally::default()), Arc::new(AtomicBool::new(false)));
+    let mut writers = Vec::new();
+    for _ in 0..WRITERS {
+        let notes = operator(&world.process(&schema, &mut rng), "notes");
+        let (tally, stop, rng) = (tally.clone(), stop.clone(), rng.fork());
+        writers.push(tokio::spawn(count_in_both(notes.clone(), notes, rng, tally, stop)));
+    }
+    let migrating = world.process(&schema, &mut rng);
+    let done = migrator(&migrating).transform("notes", "close", &mut closed, |_| ()).await.unwrap();
+    assert_done(&done);
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    check_changed(&world.records(&schema), &tally).await;
+}
+
+async fn check_changed(quiet: &Records, tally: &Tally) {
+    let notes = rows(quiet.store(), "notes").await;
+    tally.check(&notes);
+    assert!(notes.iter().all(|(_, value)| value.contains(r#""state":"new""#)), "{notes:?}");
+    assert_nothing_missing(quiet).await;
+    let found = operator(quiet, "notes").query(&Query::index("by_state").equal("new")).await;
+    assert_eq!(found.unwrap().records.len(), RECORDS);
+}
+
+#[test]
+fn nothing_that_is_written_while_values_change_is_lost() {
+    let path = "migrations::racing::nothing_that_is_written_while_values_change_is_lost";
+    simulate(path, Tier::Atomic, changed_under_writers);
+}
+
+#[test]
+fn nothing_that_is_written_while_values_change_is_lost_key_by_key() {
+    let path = "migrations::racing::nothing_that_is_written_while_values_change_is_lost_key_by_key";
+    simulate(path, Tier::Recoverable, changed_under_writers);
+}
+
+/// Gives records other slugs, of which there are few, until told to stop.
+async fn rename(space: Space, mut rng: Rng, slugs: usize, stop: Arc<AtomicBool>) {
+    while !stop.load(Ordering::Relaxed) {
+        let at = key(&format!("notes:{}", rng.usize(..RECORDS)));
+        let value = format!(r#"{{"n":0,"state":"old","slug":"s{}"}}"#, rng.usize(..slugs));
+        match space.put(&at, Draft::new(json(&value))).await {
+            Ok(_) | Err(Error::UniqueClash { .. } | Error::Contended { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// That no two records have one slug, and each is found by it.
+async fn check_slugs(quiet: &Records) {
+    let notes = operator(quiet, "notes");
+    let mut held = BTreeMap::new();
+    for (at, value) in rows(quiet.store(), "notes").await {
+        let value: serde_json::Value = serde_json::from_str(&value).unwrap();
+        let slug = value["slug"].as_str().unwrap().to_owned();
+        if let Some(other) = held.insert(slug.clone(), at.clone()) {
+            panic!("{other} and {at} both have {slug}");
+        }
+        let found = notes.query(&Query::index("slug").equal(slug)).await.unwrap().records;
+        assert_eq!(found.iter().map(|it| it.key.to_string()).collect::<Vec<_>>(), [at]);
+    }
+}
+
+async fn unique_under_writers(world: World, mut rng: Rng) -> State {
+    fill(&world.records(&schema(OLD, false))).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    // With many slugs most runs have no clash, with few most have one.
+    let slugs = [2 * RECORDS, 400][rng.usize(..2)];
+    let mut writers = Vec::new();
+    for _ in 0..WRITERS {
+        let notes = operator(&world.process(&schema(OLD, false), &mut rng), "notes");
+        writers.push(tokio::spawn(rename(notes, rng.fork(), slugs, stop.clone())));
+    }
+    let after = world.process(&schema(OLD, true), &mut rng);
+    let step = crate::fixture::add(&after, "notes", "slug");
+    let done = migrator(&after).run(step, |_| ()).await.unwrap();
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let quiet = world.records(&schema(OLD, true));
+    let state = quiet.catalog().await.unwrap().indexes["slug"].state;
+    match done.state {
+        State::Done => {
+            assert_eq!(state, IndexState::Readable);
+            check_slugs(&quiet).await;
+            assert_nothing_missing(&quiet).await;
+        }
+        State::Failed => {
+            assert_eq!(state, IndexState::Disabled);
+            assert!(done.counts.problems > 0);
+            let left = rows(quiet.store(), "index:slug").await;
+            assert!(left.is_empty(), "{left:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    done.state
+}
+
+fn assert_both(states: &[State]) {
+    if std::env::var_os("KEYWARD_SEED").is_none() {
+        assert!(states.contains(&State::Done) && states.contains(&State::Failed), "{states:?}");
+    }
+}
+
+#[test]
+fn a_unique_index_made_under_writers_is_exact_or_given_up() {
+    let path = "migrations::racing::a_unique_index_made_under_writers_is_exact_or_given_up";
+    assert_both(&simulate(path, Tier::Atomic, unique_under_writers));
+}
+
+#[test]
+fn a_unique_index_made_under_writers_is_exact_or_given_up_key_by_key() {
+    let path =
+        "migrations::racing::a_unique_index_made_under_writers_is_exact_or_given_up_key_by_key";
+    assert_both(&simulate(path, Tier::Recoverable, unique_under_writers));
+}
+
+/// What became of two who ran the same.
+fn ended(results: Vec<Result<Migration, MigrateError>>) -> usize {
+    let mut overtaken = 0;
+    let mut done = 0;
+    for result in results {
+        match result {
+            Ok(migration) => {
+                assert_done(&migration);
+                done += 1;
+            }
+            Err(MigrateError::Overtaken { .. }) => overtaken += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(done > 0, "nobody came to the end");
+    overtaken
+}
+
+async fn two_migrators(world: World, mut rng: Rng) -> usize {
+    fill(&world.records(&schema(OLD, false))).await;
+    let mut migrators = Vec::new();
+    for _ in 0..2 {
+        let records = world.process(&schema(OLD, true), &mut rng);
+        // At once, or one in the middle of the other.
+        let late = std::time::Duration::from_millis(rng.u64(..2) * rng.u64(..100));
+        migrators.push(tokio::spawn(async move {
+            tokio::time::sleep(late).await;
+            let step = crate::fixture::add(&records, "notes", "slug");
+            migrator(&records).run(step, |_| ()).await
+        }));
+    }
+    let mut results = Vec::new();
+    for migrator in migrators {
+        results.push(migrator.await.unwrap());
+    }
+    let quiet = world.records(&schema(OLD, true));
+    assert_eq!(quiet.catalog().await.unwrap().indexes["slug"].state, IndexState::Readable);
+    check_slugs(&quiet).await;
+    assert_nothing_missing(&quiet).await;
+    let history = migrator(&quiet).history().await.unwrap();
+    assert!(history.iter().all(|migration| migration.state != State::Running), "{history:#?}");
+    ended(results)
+}
+
+fn assert_overtaken(overtaken: &[usize]) {
+    if std::env::var_os("KEYWARD_SEED").is_none() {
+        let seen = overtaken.iter().filter(|overtaken| **overtaken == 1).count();
+        assert!(seen > overtaken.len() / 4, "{overtaken:?}");
+    }
+}
+
+#[test]
+fn of_two_migrators_one_comes_to_the_end_and_the_other_is_told() {
+    let path = "migrations::racing::of_two_migrators_one_comes_to_the_end_and_the_other_is_told";
+    assert_overtaken(&simulate(path, Tier::Atomic, two_migrators));
+}
+
+#[test]
+fn of_two_migrators_one_comes_to_the_end_and_the_other_is_told_key_by_key() {
+    let path = "migrations::racing::of_two_migrators_one_comes_to_the_end_and_the_other_is_told_key_by_key";
+    assert_overtaken(&simulate(path, Tier::Recoverable, two_migrators));
+}
+
+on_engines!(
+    embedded: Embedded, postgres: Postgres;
+    nothing_is_lost_while_records_move_under_threads,
+    nothing_is_lost_while_values_change_under_threads,
+    a_unique_index_made_under_threads_is_exact_or_given_up,
+);
+
+fn migrator_of(records: &Records, place: &Place) -> keyward_migrate::Migrator {
+    assert_ne!(place.kind(), Kind::Recoverable, "its catalog goes by the time that jumps");
+    keyward_migrate::Migrator::new(records.clone(), Jumping(place.clock().clone())).page(3)
+}
+
+async fn nothing_is_lost_while_records_move_under_threads(place: Place) {
+    fill(&open(&place, &schema(OLD, false)).await).await;
+    let (tally, stop) = (Arc::new(Tally::default()), Arc::new(AtomicBool::new(false)));
+    let mut writers = Vec::new();
+    for seed in 0..WRITERS {
+        let old = operator(&open(&place, &schema(OLD, false)).await, "notes");
+        let new = operator(&open(&place, &schema(NEW, false)).await, "notes");
+        let rng = Rng::with_seed(seed as u64);
+        writers.push(tokio::spawn(count_in_both(old, new, rng, tally.clone(), stop.clone())));
+    }
+    let after = open(&place, &schema(NEW, false)).await;
+    assert_done(&migrator_of(&after, &place).run(rekey(OLD, NEW, &[]), |_| ()).await.unwrap());
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert!(rows(after.store(), "notes").await.is_empty());
+    tally.check(&rows(after.store(), "papers").await);
+    assert_nothing_missing(&after).await;
+}
+
+async fn nothing_is_lost_while_values_change_under_threads(place: Place) {
+    let records = open(&place, &schema(OLD, false)).await;
+    fill(&records).await;
+    let (tally, stop) = (Arc::new(Tally::default()), Arc::new(AtomicBool::new(false)));
+    let mut writers = Vec::new();
+    for seed in 0..WRITERS {
+        let notes = operator(&open(&place, &schema(OLD, false)).await, "notes");
+        let rng = Rng::with_seed(seed as u64);
+        let (tally, stop) = (tally.clone(), stop.clone());
+        writers.push(tokio::spawn(count_in_both(notes.clone(), notes, rng, tally, stop)));
+    }
+    let migrator = migrator_of(&records, &place);
+    assert_done(&migrator.transform("notes", "close", &mut closed, |_| ()).await.unwrap());
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    check_changed(&records, &tally).await;
+}
+
+async fn a_unique_index_made_under_threads_is_exact_or_given_up(place: Place) {
+    fill(&open(&place, &schema(OLD, false)).await).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut writers = Vec::new();
+    for seed in 0..WRITERS {
+        let notes = operator(&open(&place, &schema(OLD, false)).await, "notes");
+        writers.push(tokio::spawn(rename(notes, Rng::with_seed(seed as u64), 1_000, stop.clone())));
+    }
+    let after = open(&place, &schema(OLD, true)).await;
+    let step = crate::fixture::add(&after, "notes", "slug");
+    let done = migrator_of(&after, &place).run(step, |_| ()).await.unwrap();
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    match done.state {
+        State::Done => {
+            check_slugs(&after).await;
+            assert_nothing_missing(&after).await;
+        }
+        _ => assert!(rows(after.store(), "index:slug").await.is_empty()),
+    }
+}
