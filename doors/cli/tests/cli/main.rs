@@ -7,6 +7,7 @@ mod config;
 mod copying;
 mod doctoring;
 mod entries;
+mod killing;
 mod listing;
 mod locking;
 mod migrating;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use keyward_engine::{Expiry, Limits, Put};
-use keyward_migrate::{Doctor, Probed, probe};
+use futures_util::future::BoxFuture;
+use keyward_engine::{Expiry, Limits, Put, Store};
+use keyward_migrate::{Doctor, Pause, Probed, probe};
 use keyward_records::{Draft, Records};
 use keyward_stores::{Kind, Place, on_engines, on_every_engine};
 
@@ -162,4 +163,70 @@ async fn an_engine_that_cannot_swap_is_not_asked_to() {
     let place = Place::new(Kind::Advisory);
     let probed = probe(&place.store().await, place.clock()).await.unwrap();
     assert_eq!(probed, Probed::Unsupported);
+}
+
+/// Does what a writer still has to do while the doctor waits.
+struct Meanwhile {
+    store: Store,
+    /// Keys with their values; nothing to be removed.
+    writes: Vec<(&'static str, Option<&'static str>)>,
+}
+
+impl Pause for Meanwhile {
+    fn pause(&self, _: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            for (at, value) in &self.writes {
+                match value {
+                    Some(value) => put_raw(&self.store, at, value).await,
+                    None => {
+                        self.store.delete(key(at)).await.unwrap();
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// What a writer has done who is about to put its record, where commits take one key.
+async fn begin(store: &Store) {
+    let marker = Put::new(json("null")).with_metadata(json(r#"{"$keyward":{"marker":true}}"#));
+    store.put(key("user:u0:notes:new"), marker).await.unwrap();
+    put_raw(store, "index:by_title:u0:new:user:u0:notes:new", "null").await;
+}
+
+async fn suspected(writes: Vec<(&'static str, Option<&'static str>)>, repair: bool) -> Vec<String> {
+    let place = Place::new(Kind::Recoverable);
+    let records = filled(&place).await;
+    begin(records.store()).await;
+    let meanwhile = Meanwhile { store: records.store().clone(), writes };
+    let doctor = Doctor::new(records.clone()).repair(repair).pausing(meanwhile);
+    let report = doctor.run(|_| ()).await.unwrap();
+    let found = report.found.into_iter();
+    let mut told: Vec<_> = found.map(|it| format!("{} {}", it.code, it.repaired)).collect();
+    told.sort();
+    told
+}
+
+#[tokio::test]
+async fn the_traces_of_a_writer_under_way_are_not_told() {
+    let entry = "index:by_title:u0:new:user:u0:notes:new";
+    let record = ("user:u0:notes:new", Some(r#"{"title":"new"}"#));
+    for repair in [false, true] {
+        // It comes to its end.
+        assert_eq!(suspected(vec![record], repair).await, [""; 0]);
+        // It gives up, and cleans behind itself.
+        let given_up = vec![(entry, None), ("user:u0:notes:new", None)];
+        assert_eq!(suspected(given_up, repair).await, [""; 0]);
+        // It is still at it: the entry was written again. The mark is as it was.
+        let again = suspected(vec![(entry, Some("null"))], repair).await;
+        assert_eq!(again, [format!("left-marker {repair}")]);
+    }
+}
+
+#[tokio::test]
+async fn what_a_writer_left_who_never_came_back_is_told() {
+    for repair in [false, true] {
+        let told = suspected(Vec::new(), repair).await;
+        assert_eq!(told, [format!("left-marker {repair}"), format!("orphaned-entry {repair}")]);
+    }
 }

@@ -1,14 +1,20 @@
 //! Giving records other keys.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_migrate::{Definition, Source, State};
+use futures_util::FutureExt;
+use keyward_engine::{Clock, Store};
+use keyward_memory::{Memory, Options};
+use keyward_migrate::{Definition, Phase, Source, State};
 use keyward_records::{Draft, Records, Ttl};
 use keyward_stores::{Kind, Place, on_engines, on_every_engine};
+use keyward_testkit::{Faults, FaultyEngine, TestClock};
 
 use crate::fixture::{
-    assert_done, assert_well, json, key, migrate, migrator, open, operator, put_raw, rows,
+    assert_done, assert_well, json, key, migrate, migrator, open, operator, put_raw, records, rows,
 };
 
 on_every_engine!(
@@ -138,4 +144,88 @@ async fn a_literal_is_renamed(place: Place) {
     assert!(rows(after.store(), "notes").await.is_empty());
     assert_eq!(rows(after.store(), "papers").await.len(), 10);
     assert_well(&after).await;
+}
+
+/// Notes that have nothing to make a new key of.
+async fn homeless(before: &Records, notes: usize) {
+    for n in 0..notes {
+        let at = key(&format!("notes:n{n:02}"));
+        let written = operator(before, "notes").put(&at, Draft::new(json("{}"))).await;
+        assert!(written.unwrap().is_accepted());
+    }
+}
+
+#[tokio::test]
+async fn the_last_look_keeps_to_the_pace() {
+    let place = Place::new(Kind::Memory);
+    homeless(&open(&place, &schema(OLD, Kind::Memory)).await, 20).await;
+    let after = open(&place, &schema(NEW, Kind::Memory)).await;
+    let mut looked = Vec::new();
+    let slow = migrator(&after, place.clock()).rate(NonZeroU32::new(5));
+    let definition = rekey(OLD, NEW, &[("userId", "userId")]);
+    let done = slow.run(definition, |migration| {
+        if migration.phase == Phase::CheckRecords {
+            looked.push((migration.counts.checked, place.clock().now()));
+        }
+    });
+    let done = done.await.unwrap();
+    assert_eq!((done.counts.problems, done.counts.checked), (20, 20));
+    let counted: Vec<u64> = looked.iter().map(|(checked, _)| *checked).collect();
+    assert_eq!(counted, [0, 5, 10, 15]);
+    let took = looked[3].1.duration_since(looked[1].1);
+    assert_eq!(took.as_secs(), 2);
+}
+
+#[tokio::test]
+async fn the_last_look_goes_on_where_it_was_killed() {
+    let clock = TestClock::new();
+    let memory = Memory::with(Options::default(), clock.clone());
+    let opened =
+        |pattern| records(Store::new(memory.clone()), &clock, &schema(pattern, Kind::Memory));
+    homeless(&opened(OLD), 20).await;
+    let definition = rekey(OLD, NEW, &[("userId", "userId")]);
+    let engine = FaultyEngine::new(Arc::new(memory.clone()), Faults::none());
+    let dying = records(Store::new(engine.clone()), &clock, &schema(NEW, Kind::Memory));
+    let dying = migrator(&dying, &clock);
+    let killed = dying.run(definition.clone(), |migration| {
+        if migration.phase == Phase::CheckRecords && migration.counts.checked == 7 {
+            engine.kill();
+        }
+    });
+    assert!(killed.await.is_err());
+    let after = opened(NEW);
+    let mut looked = Vec::new();
+    let again = migrator(&after, &clock);
+    let done = again.run(definition, |migration| {
+        looked.push((migration.phase, migration.counts.checked));
+    });
+    let done = done.await.unwrap();
+    // Nothing is counted twice, and the walk is not done again.
+    assert_eq!((done.runs, done.counts.records, done.counts.checked), (2, 20, 20));
+    assert_eq!(looked, [(Phase::CheckRecords, 14), (Phase::End, 20)]);
+}
+
+#[tokio::test]
+async fn what_is_written_behind_the_walk_is_told() {
+    let place = Place::new(Kind::Memory);
+    let before = open(&place, &schema(OLD, place.kind())).await;
+    fill(&before, 20).await;
+    let after = open(&place, &schema(NEW, Kind::Memory)).await;
+    let definition = rekey(OLD, NEW, &[("userId", "userId")]);
+    let store = place.store().await;
+    let mut late = false;
+    let first = migrator(&after, place.clock());
+    let done = first.run(definition.clone(), |migration| {
+        if migration.counts.records == 14 && !late {
+            late = true;
+            let late = put_raw(&store, "notes:a", r#"{"userId":"u1"}"#);
+            late.now_or_never().unwrap();
+        }
+    });
+    let done = done.await.unwrap();
+    assert_eq!((done.state, done.counts.checked), (State::Failed, 1));
+    assert_eq!(done.problems[0].key, OLD);
+    // Run again, it moves that one too.
+    assert_done(&migrator(&after, place.clock()).run(definition, |_| ()).await.unwrap());
+    assert!(rows(after.store(), "notes").await.is_empty());
 }

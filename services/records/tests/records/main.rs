@@ -4,6 +4,7 @@
 
 mod aging;
 mod changing;
+mod contending;
 mod fixture;
 mod listing;
 mod past;

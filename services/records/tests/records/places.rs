@@ -11,6 +11,7 @@ use crate::fixture::{Fixture, ids, json};
 on_engines!(
     memory: Memory, embedded: Embedded, postgres: Postgres, recoverable: Recoverable;
     near_finds_what_is_near_and_sorts_it,
+    near_goes_on_where_a_page_ended,
     within_finds_what_is_in_the_box,
     a_place_that_moves_is_found_where_it_is,
 );
@@ -63,6 +64,43 @@ async fn near_finds_what_is_near_and_sorts_it(place: Place) {
         let found: Vec<f64> = answer.found.iter().map(|found| found.distance_m).collect();
         assert_eq!(found, expected, "{centre:?} {radius}");
     }
+}
+
+async fn near_goes_on_where_a_page_ended(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let places = fixture.space("places", "ada");
+    let mut rng = Rng::with_seed(3);
+    let mut points = points(&mut rng);
+    // Several at one place: then the key says which comes first.
+    points.extend([Point::new(52.52, 13.405).unwrap(); 5]);
+    fill(&places, &points).await;
+    for limit in [1, 3, 7] {
+        let circle = Circle::new(Point::new(52.52, 13.405).unwrap(), 20_000.0).unwrap();
+        let whole = places.near(&Near::new("geo", circle).limit(1_000)).await.unwrap();
+        assert!(whole.found.len() > 40 && whole.next.is_none());
+        let mut near = Near::new("geo", circle).limit(limit);
+        let mut found = Vec::new();
+        loop {
+            let page = places.near(&near).await.unwrap();
+            assert!(page.found.len() <= limit);
+            found.extend(page.found);
+            match page.next {
+                Some(next) => near = near.after(Some(next)),
+                None => break,
+            }
+        }
+        assert_eq!(found, whole.found);
+    }
+    // A cursor is for one question and one caller.
+    let near = |radius: f64| {
+        Near::new("geo", Circle::new(Point::new(52.52, 13.405).unwrap(), radius).unwrap()).limit(1)
+    };
+    let next = places.near(&near(20_000.0)).await.unwrap().next;
+    let other = places.near(&near(19_000.0).after(next.clone())).await.unwrap_err();
+    assert_eq!(other.code(), "bad-cursor");
+    let bob = fixture.space("places", "bob");
+    let foreign = bob.near(&near(20_000.0).after(next)).await.unwrap_err();
+    assert_eq!(foreign.code(), "bad-cursor");
 }
 
 async fn within_finds_what_is_in_the_box(place: Place) {

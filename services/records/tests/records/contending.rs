@@ -1,0 +1,95 @@
+//! Pauses between attempts, where commits take one key.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use keyward_engine::{
+    BoxFuture, Capabilities, Commit, Engine, Entry, Outcome, Page, Result, Scan, Stats, Store, Tier,
+};
+use keyward_key::Key;
+use keyward_memory::{Memory, Options};
+use keyward_records::{Caller, Records};
+use keyward_testkit::VirtualClock;
+use tokio::time::Instant;
+
+use crate::fixture::{draft, key, schema};
+
+/// An engine on which somebody else is faster so many times, at every key of people.
+struct Busy {
+    inner: Memory,
+    conflicts: AtomicU32,
+}
+
+impl Engine for Busy {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
+        self.inner.get_many(keys)
+    }
+
+    fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
+        self.inner.scan(scan)
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
+        let wanted = commit.writes.iter().any(|write| write.key().first() == "user");
+        let left = self.conflicts.load(Ordering::Relaxed);
+        if wanted && left > 0 {
+            self.conflicts.store(left - 1, Ordering::Relaxed);
+            return Box::pin(async { Ok(Outcome::Conflicted { failed: vec![0] }) });
+        }
+        self.inner.commit(commit)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        self.inner.stats()
+    }
+}
+
+/// How long a change takes that is refused so many times, and whether it was made.
+async fn refused(conflicts: u32) -> (Duration, bool) {
+    let clock = VirtualClock::new();
+    let inner = Memory::with(Options::tier(Tier::Recoverable), clock);
+    let store = Store::new(Busy { inner, conflicts: AtomicU32::new(conflicts) });
+    let spaces = schema().spaces.into_iter().filter(|space| space.name == "people");
+    let records = Records::open(store, spaces, clock).unwrap();
+    let people = records.space("people", &Caller::user("ada")).unwrap();
+    let began = Instant::now();
+    let written = people.put(&key("user:ada"), draft(r#"{"email":"a"}"#)).await;
+    if let Err(error) = &written {
+        assert_eq!(error.code(), "contended");
+    }
+    (began.elapsed(), written.is_ok())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_meets_others_waits_longer_each_time_and_then_gives_up() {
+    assert_eq!(refused(0).await, (Duration::ZERO, true));
+    // From half of 1, 2, 4, 8 and 16 ms up to all of it; tokio's timers have a grain of 1 ms.
+    let (took, made) = refused(5).await;
+    assert!(made);
+    assert!((15..=31 + 5).contains(&took.as_millis()), "{took:?}");
+    let (took, made) = refused(u32::MAX).await;
+    assert!(!made);
+    assert!(took > Duration::from_secs(1) && took < Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn rivals_do_not_wait_equally_long() {
+    let clock = VirtualClock::new();
+    let inner = Memory::with(Options::tier(Tier::Recoverable), clock);
+    let store = Store::new(Busy { inner, conflicts: AtomicU32::new(u32::MAX) });
+    let spaces = schema().spaces.into_iter().filter(|space| space.name == "people");
+    let records = Records::open(store, spaces, clock).unwrap();
+    let began = Instant::now();
+    let wait = async |user: &str| {
+        let people = records.space("people", &Caller::user(user)).unwrap();
+        let own = key(&format!("user:{user}"));
+        people.put(&own, draft(r#"{"email":"a"}"#)).await.unwrap_err();
+        began.elapsed()
+    };
+    let (ada, bob) = tokio::join!(wait("ada"), wait("bob"));
+    assert_ne!(ada, bob);
+}
