@@ -28,11 +28,13 @@ mod list;
 mod merge;
 mod near;
 mod ordered;
+mod places;
 mod query;
 mod records;
 mod relocate;
 mod space;
 mod walk;
+mod within;
 mod write;
 
 pub use build::{Built, Swept};
@@ -44,7 +46,7 @@ pub use history::Past;
 pub use inspect::{Finding, Flaw, Inspected, Inspector};
 pub use list::{Listed, ListedItem, Listing};
 pub use merge::{Arrays, Merge};
-pub use near::{Near, Neighbour, Neighbours, Within};
+pub use near::{Near, Neighbour, Neighbours};
 pub use query::{
     Answer, BUDGET_DEFAULT, BUDGET_MAX, Bound, By, Explanation, Filter, LIMIT_DEFAULT, LIMIT_MAX,
     Query, Read, Span,
@@ -52,3 +54,4 @@ pub use query::{
 pub use records::Records;
 pub use relocate::{Relocated, Walked};
 pub use space::{Operation, Space};
+pub use within::Within;

@@ -1,20 +1,16 @@
-//! Places near a point, and places in a box.
+//! Places near a point.
 
-use keyward_engine::{Entry, Json, Scan, Tier};
-use keyward_key::{Key, KeyRange, Prefix};
-use keyward_schema::{FieldPath, IndexKind};
+use keyward_engine::Tier;
+use keyward_key::Key;
+use keyward_schema::FieldPath;
 
 use crate::change::Record;
 use crate::cursor::Question;
-use crate::field::find;
-use crate::geo::{BoundingBox, CellRange, Circle, Point, Precision, RANGES_MAX, Rings, distance_m};
-use crate::index::Layout;
-use crate::query::{Answer, BUDGET_MAX, Filter, Found, LIMIT_DEFAULT, LIMIT_MAX, Read, project};
+use crate::geo::{Circle, Rings, distance_m};
+use crate::places::{Candidate, check_limit};
+use crate::query::{BUDGET_MAX, Filter, Found, LIMIT_DEFAULT, Read, project};
 use crate::space::Space;
 use crate::{Error, Result};
-
-/// How many entries of one range are read at once.
-const ROWS: usize = 1_000;
 
 /// A question for the places nearest to a point.
 ///
@@ -112,71 +108,6 @@ pub struct Neighbours {
     pub guarantee: Tier,
     /// What it cost.
     pub read: Read,
-}
-
-/// Places in a box, page by page.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Within {
-    /// The index of places.
-    pub index: String,
-    /// The box.
-    pub area: BoundingBox,
-    /// Whose records, for those who may choose.
-    pub owner: Option<String>,
-    /// At most this many.
-    pub limit: usize,
-    /// Where an earlier page of the same question ended.
-    pub cursor: Option<String>,
-    /// What must hold besides.
-    pub filter: Filter,
-    /// The fields to give back; all of them, if none are named.
-    pub fields: Vec<FieldPath>,
-}
-
-impl Within {
-    /// The places of an index that lie in a box.
-    pub fn new(index: impl Into<String>, area: BoundingBox) -> Self {
-        Self {
-            index: index.into(),
-            area,
-            owner: None,
-            limit: LIMIT_DEFAULT,
-            cursor: None,
-            filter: Filter::default(),
-            fields: Vec::new(),
-        }
-    }
-
-    /// The same with at most `limit` places.
-    #[must_use]
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// The same, going on where a page ended.
-    #[must_use]
-    pub fn after(mut self, cursor: Option<String>) -> Self {
-        self.cursor = cursor;
-        self
-    }
-}
-
-/// An index of places, as one caller asks it.
-struct Places<'s> {
-    space: &'s Space,
-    layout: Layout,
-    prefix: Prefix,
-    precision: Precision,
-    lat: FieldPath,
-    lon: FieldPath,
-}
-
-/// An entry that lies where it should.
-struct Candidate {
-    distance_m: f64,
-    entry: Key,
-    primary: Key,
 }
 
 /// Where a page of neighbours ended: the order is by distance, then by key.
@@ -290,92 +221,6 @@ impl Space {
         Ok(answer)
     }
 
-    /// One page of the places in a box, in the order of their geohashes.
-    pub async fn within(&self, within: &Within) -> Result<Answer> {
-        check_limit(within.limit)?;
-        let places = self.places(&within.index, within.owner.as_deref())?;
-        let mut answer = Answer {
-            records: Vec::new(),
-            next: None,
-            guarantee: self.guarantee(),
-            read: Read::default(),
-        };
-        let Some(catalog) = self.readable(&places.layout).await? else { return Ok(answer) };
-        let mut position = match &within.cursor {
-            Some(cursor) => {
-                let question = self.within_question(within).await?;
-                Some(Key::from_stored(question.position(cursor, self.shared.clock.now())?))
-            }
-            None => None,
-        };
-        for cells in within.area.cover(places.precision, RANGES_MAX) {
-            let mut range = places.range(&cells);
-            if let Some(position) = &position {
-                range = range.after(position);
-            }
-            let mut more = !range.is_empty();
-            while more {
-                let missing = within.limit - answer.records.len();
-                let page = self.shared.store.scan(&Scan::new(range.clone()).limit(missing)).await?;
-                answer.read.entries += page.rows.len();
-                more = page.next.is_some();
-                let mut found = Found::with_capacity(page.rows.len());
-                for row in page.rows {
-                    position = Some(row.key.clone());
-                    range = range.after(&row.key);
-                    let place = row.entry.as_ref().and_then(|entry| stored_point(&entry.value));
-                    let primary = places.layout.primary(&row.key, None, self.access.is_owned());
-                    if let (Some(place), Some(primary)) = (place, primary)
-                        && within.area.contains(place)
-                    {
-                        found.push(row.key, primary);
-                    }
-                }
-                for (entry, primary, stored) in self.fetch(found, &catalog, &places.layout).await? {
-                    answer.read.records += 1;
-                    let place = stored.as_ref().and_then(|stored| places.point(stored));
-                    let inside = place.is_some_and(|place| within.area.contains(place));
-                    let record = self.matching(&places.layout, &entry, primary, stored, None)?;
-                    match record.filter(|record| inside && within.filter.holds(&record.value)) {
-                        Some(record) => answer.records.push(record),
-                        None => answer.read.dropped += 1,
-                    }
-                }
-                let full = answer.records.len() >= within.limit;
-                if let (true, Some(position)) =
-                    (full || answer.read.entries >= BUDGET_MAX, &position)
-                {
-                    let question = self.within_question(within).await?;
-                    let now = self.shared.clock.now();
-                    answer.next = Some(question.cursor(position.as_bytes(), now));
-                    return Ok(projected(answer, &within.fields));
-                }
-            }
-        }
-        Ok(projected(answer, &within.fields))
-    }
-
-    fn places(&self, index: &str, owner: Option<&str>) -> Result<Places<'_>> {
-        let declared = self.declared(index)?;
-        let owner = self.access.index_owner(declared.scope, owner)?;
-        let IndexKind::Geohash { lat, lon, precision } = &declared.kind else {
-            return Err(Error::BadQuery(format!("{index} is not an index of places")));
-        };
-        if self.access.hides(declared.scope) {
-            return Err(Error::BadQuery(format!("the index {index} holds every user's places")));
-        }
-        let layout = Layout::new(declared.clone());
-        Ok(Places {
-            space: self,
-            prefix: layout.prefix_of(owner.as_deref()),
-            precision: Precision::new(*precision)
-                .map_err(|error| Error::Damaged(error.to_string()))?,
-            lat: lat.clone(),
-            lon: lon.clone(),
-            layout,
-        })
-    }
-
     async fn near_question(&self, near: &Near) -> Result<Question> {
         let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
         question.part(b"near");
@@ -386,80 +231,4 @@ impl Space {
         question.part(near.filter.fingerprint().as_bytes());
         Ok(question)
     }
-
-    async fn within_question(&self, within: &Within) -> Result<Question> {
-        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
-        question.part(b"within");
-        question.part(self.access.space.name.as_bytes());
-        question.part(within.index.as_bytes());
-        question.optional(within.owner.as_deref());
-        question.part(format!("{:?}", within.area).as_bytes());
-        question.part(within.filter.fingerprint().as_bytes());
-        Ok(question)
-    }
-}
-
-impl Places<'_> {
-    fn range(&self, cells: &CellRange) -> KeyRange {
-        KeyRange::between(&self.prefix, Some(&cells.from), Some(&cells.to))
-    }
-
-    /// The entries of a range of cells that lie in the circle.
-    async fn candidates(
-        &self,
-        cells: &CellRange,
-        circle: Circle,
-        read: &mut Read,
-    ) -> Result<Vec<Candidate>> {
-        let mut candidates = Vec::new();
-        let mut scan = Scan::new(self.range(cells)).limit(ROWS);
-        loop {
-            let page = self.space.shared.store.scan(&scan).await?;
-            read.entries += page.rows.len();
-            for row in page.rows {
-                let place = row.entry.as_ref().and_then(|entry| stored_point(&entry.value));
-                let owned = self.space.access.is_owned();
-                let primary = self.layout.primary(&row.key, None, owned);
-                let (Some(place), Some(primary)) = (place, primary) else { continue };
-                if circle.contains(place) {
-                    let distance_m = distance_m(circle.centre(), place);
-                    candidates.push(Candidate { distance_m, entry: row.key, primary });
-                }
-            }
-            match page.next {
-                Some(next) if read.entries < BUDGET_MAX => scan.after = Some(next),
-                _ => return Ok(candidates),
-            }
-        }
-    }
-
-    /// Where a record's place is now.
-    fn point(&self, stored: &Entry) -> Option<Point> {
-        let degrees = |field: &FieldPath| -> Option<f64> {
-            std::str::from_utf8(find(stored.value.as_bytes(), field)?).ok()?.parse().ok()
-        };
-        Point::new(degrees(&self.lat)?, degrees(&self.lon)?).ok()
-    }
-}
-
-/// The place that an entry holds: `[lat,lon]`.
-fn stored_point(value: &Json) -> Option<Point> {
-    let (lat, lon) = value.as_str().strip_prefix('[')?.strip_suffix(']')?.split_once(',')?;
-    Point::new(lat.parse().ok()?, lon.parse().ok()?).ok()
-}
-
-fn projected(mut answer: Answer, fields: &[FieldPath]) -> Answer {
-    if !fields.is_empty() {
-        for record in &mut answer.records {
-            record.value = project::fields(&record.value, fields);
-        }
-    }
-    answer
-}
-
-fn check_limit(limit: usize) -> Result<()> {
-    if limit == 0 || limit > LIMIT_MAX {
-        return Err(Error::BadQuery(format!("the limit is from 1 to {LIMIT_MAX}")));
-    }
-    Ok(())
 }

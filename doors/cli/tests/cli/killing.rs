@@ -8,6 +8,9 @@ const RECORDS: usize = 120;
 /// Records each second: so a page is 40 of them, and a second long.
 const RATE: &str = "40";
 
+/// How often is looked how far a migration is; it takes about six seconds, and a look at least 10 ms.
+const LOOKS_MAX: usize = 3_000;
+
 fn schema(pattern: &str, index: bool) -> String {
     let index = if index { "\n[spaces.notes.indexes.by_title]\nfield = \"title\"\n" } else { "" };
     format!(
@@ -43,12 +46,13 @@ fn counted(migration: &Value, count: &str) -> u64 {
 /// Starts a migration slowly, and waits until it has come so far in a phase.
 fn started(kw: &Sandbox, arguments: &[&str], phase: &str, count: &str) -> crate::sandbox::Running {
     let running = kw.start(&[arguments, &["--yes", "--rate", RATE]].concat());
-    loop {
+    for _ in 0..LOOKS_MAX {
         let so_far = last(kw).filter(|it| it["state"] == "running");
         if so_far.is_some_and(|it| it["phase"] == phase && counted(&it, count) > 0) {
             return running;
         }
     }
+    panic!("it never came to {phase}");
 }
 
 /// Kills a migration there, runs it again, and looks whether it went on.

@@ -164,7 +164,7 @@ impl Engine for Broken {
                 }
                 Fault::LosesWrites => {
                     let is_put = matches!(commit.writes[..], [Write::Put(..)]);
-                    if is_put && self.writes.fetch_add(1, Ordering::Relaxed) % 5 == 0 {
+                    if is_put && self.writes.fetch_add(1, Ordering::Relaxed).is_multiple_of(5) {
                         let mut other = commit.clone();
                         other.checks.clear();
                         let elsewhere = Key::parse("elsewhere").unwrap();

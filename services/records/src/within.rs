@@ -1,0 +1,147 @@
+//! Places in a box.
+
+use keyward_engine::Scan;
+use keyward_key::Key;
+use keyward_schema::FieldPath;
+
+use crate::Result;
+use crate::cursor::Question;
+use crate::geo::{BoundingBox, RANGES_MAX};
+use crate::places::{check_limit, stored_point};
+use crate::query::{Answer, BUDGET_MAX, Filter, Found, LIMIT_DEFAULT, Read, project};
+use crate::space::Space;
+
+/// Places in a box, page by page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Within {
+    /// The index of places.
+    pub index: String,
+    /// The box.
+    pub area: BoundingBox,
+    /// Whose records, for those who may choose.
+    pub owner: Option<String>,
+    /// At most this many.
+    pub limit: usize,
+    /// Where an earlier page of the same question ended.
+    pub cursor: Option<String>,
+    /// What must hold besides.
+    pub filter: Filter,
+    /// The fields to give back; all of them, if none are named.
+    pub fields: Vec<FieldPath>,
+}
+
+impl Within {
+    /// The places of an index that lie in a box.
+    pub fn new(index: impl Into<String>, area: BoundingBox) -> Self {
+        Self {
+            index: index.into(),
+            area,
+            owner: None,
+            limit: LIMIT_DEFAULT,
+            cursor: None,
+            filter: Filter::default(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// The same with at most `limit` places.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The same, going on where a page ended.
+    #[must_use]
+    pub fn after(mut self, cursor: Option<String>) -> Self {
+        self.cursor = cursor;
+        self
+    }
+}
+
+impl Space {
+    /// One page of the places in a box, in the order of their geohashes.
+    pub async fn within(&self, within: &Within) -> Result<Answer> {
+        check_limit(within.limit)?;
+        let places = self.places(&within.index, within.owner.as_deref())?;
+        let mut answer = Answer {
+            records: Vec::new(),
+            next: None,
+            guarantee: self.guarantee(),
+            read: Read::default(),
+        };
+        let Some(catalog) = self.readable(&places.layout).await? else { return Ok(answer) };
+        let mut position = match &within.cursor {
+            Some(cursor) => {
+                let question = self.within_question(within).await?;
+                Some(Key::from_stored(question.position(cursor, self.shared.clock.now())?))
+            }
+            None => None,
+        };
+        for cells in within.area.cover(places.precision, RANGES_MAX) {
+            let mut range = places.range(&cells);
+            if let Some(position) = &position {
+                range = range.after(position);
+            }
+            let mut more = !range.is_empty();
+            while more {
+                let missing = within.limit - answer.records.len();
+                let page = self.shared.store.scan(&Scan::new(range.clone()).limit(missing)).await?;
+                answer.read.entries += page.rows.len();
+                more = page.next.is_some();
+                let mut found = Found::with_capacity(page.rows.len());
+                for row in page.rows {
+                    position = Some(row.key.clone());
+                    range = range.after(&row.key);
+                    let place = row.entry.as_ref().and_then(|entry| stored_point(&entry.value));
+                    let primary = places.layout.primary(&row.key, None, self.access.is_owned());
+                    if let (Some(place), Some(primary)) = (place, primary)
+                        && within.area.contains(place)
+                    {
+                        found.push(row.key, primary);
+                    }
+                }
+                for (entry, primary, stored) in self.fetch(found, &catalog, &places.layout).await? {
+                    answer.read.records += 1;
+                    let place = stored.as_ref().and_then(|stored| places.point(stored));
+                    let inside = place.is_some_and(|place| within.area.contains(place));
+                    let record = self.matching(&places.layout, &entry, primary, stored, None)?;
+                    match record.filter(|record| inside && within.filter.holds(&record.value)) {
+                        Some(record) => answer.records.push(record),
+                        None => answer.read.dropped += 1,
+                    }
+                }
+                let full = answer.records.len() >= within.limit;
+                if let (true, Some(position)) =
+                    (full || answer.read.entries >= BUDGET_MAX, &position)
+                {
+                    let question = self.within_question(within).await?;
+                    let now = self.shared.clock.now();
+                    answer.next = Some(question.cursor(position.as_bytes(), now));
+                    return Ok(projected(answer, &within.fields));
+                }
+            }
+        }
+        Ok(projected(answer, &within.fields))
+    }
+
+    async fn within_question(&self, within: &Within) -> Result<Question> {
+        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
+        question.part(b"within");
+        question.part(self.access.space.name.as_bytes());
+        question.part(within.index.as_bytes());
+        question.optional(within.owner.as_deref());
+        question.part(format!("{:?}", within.area).as_bytes());
+        question.part(within.filter.fingerprint().as_bytes());
+        Ok(question)
+    }
+}
+
+fn projected(mut answer: Answer, fields: &[FieldPath]) -> Answer {
+    if !fields.is_empty() {
+        for record in &mut answer.records {
+            record.value = project::fields(&record.value, fields);
+        }
+    }
+    answer
+}
