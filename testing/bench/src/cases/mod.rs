@@ -8,7 +8,6 @@ mod copy;
 mod growth;
 mod indexed;
 mod load;
-mod lock;
 mod postgres;
 mod read;
 
@@ -97,7 +96,7 @@ pub const CASES: &[Case] = &[
         name: "lock_pair",
         compares: "a lock taken and released / two durable single-put commits",
         needs: Needs::Nothing,
-        run: lock::pair,
+        run: coordination::lock_pair,
     },
     Case {
         name: "record_write",
@@ -128,12 +127,6 @@ pub const CASES: &[Case] = &[
         compares: "adding an index to records / copying the records to another store",
         needs: Needs::Nothing,
         run: indexed::build,
-    },
-    Case {
-        name: "lock",
-        compares: "taking and releasing a lock nobody else wants / two durable commits",
-        needs: Needs::Nothing,
-        run: coordination::lock,
     },
     Case {
         name: "queue",
