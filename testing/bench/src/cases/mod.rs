@@ -10,6 +10,9 @@ mod indexed;
 mod load;
 mod postgres;
 mod read;
+mod waking;
+
+pub use waking::plays_waiter;
 
 use crate::Result;
 use crate::bench::Bench;
@@ -133,6 +136,12 @@ pub const CASES: &[Case] = &[
         compares: "messages enqueued, claimed and done by 16 workers / durable commits of 16 clients",
         needs: Needs::Nothing,
         run: coordination::queue,
+    },
+    Case {
+        name: "cache_wake",
+        compares: "how soon a computed result reaches callers in other processes / 50 ms",
+        needs: Needs::Nothing,
+        run: waking::wake,
     },
     Case {
         name: "pg_get",
