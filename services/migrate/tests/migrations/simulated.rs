@@ -14,8 +14,8 @@ use keyward_schema::Schema;
 use keyward_testkit::{Faults, FaultyEngine, Rates, Replay, Test, VirtualClock, seeds};
 use tokio::runtime::Builder;
 
-const USUAL_SEEDS: u64 = 60;
-const DEEP_SEEDS: u64 = 3_000;
+const USUAL_SEEDS: u64 = 20;
+const DEEP_SEEDS: u64 = 1_000;
 
 /// A store, and the time in it.
 #[derive(Clone)]
