@@ -156,7 +156,9 @@ impl From<&queue::Error> for Exit {
         use queue::Error;
         match error {
             Error::Store(error) => error.kind().into(),
-            Error::NeedsAtomic { .. } | Error::NoLease { .. } => Self::Unable,
+            Error::NeedsAtomic { .. } | Error::NeedsOrder { .. } | Error::NoLease { .. } => {
+                Self::Unable
+            }
             Error::BadMessage(_) => Self::Invalid,
             Error::IdTaken { .. } | Error::Lost { .. } => Self::Conflict,
             Error::Contended { .. } => Self::Unavailable,

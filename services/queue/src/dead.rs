@@ -8,7 +8,7 @@ use crate::job;
 use crate::moment::Moment;
 use crate::queue::{Committed, TRIES};
 use crate::row::Row;
-use crate::{PastAttempt, Queue, Result};
+use crate::{Error, PastAttempt, Queue, Result};
 
 /// A message that failed too often.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Queue {
     pub async fn requeue(&self, id: &str) -> Result<Requeued> {
         let mut tried = false;
         for _ in 0..TRIES {
-            let found = self.find(id).await?;
+            let found = self.find(id).await.map_err(|error| error.after(tried))?;
             let Some((dead, version)) = found.dead else {
                 let is_done = tried && found.row.is_some();
                 return Ok(if is_done { Requeued::Done } else { Requeued::Unknown });
@@ -90,7 +90,8 @@ impl Queue {
             if found.row.is_some() {
                 return Ok(Requeued::Occupied);
             }
-            match self.commit(self.revival(id, dead, version)?).await? {
+            let revival = self.revival(id, dead, version)?;
+            match self.commit(revival).await.map_err(|error| error.after(tried))? {
                 Committed::Applied(_) => return Ok(Requeued::Done),
                 Committed::Conflicted(_) => {}
                 Committed::Unknown(_) => tried = true,
@@ -136,11 +137,13 @@ impl Queue {
         let key = self.0.places.dead_letter(id);
         let mut tried = false;
         for _ in 0..TRIES {
-            let Some(entry) = self.0.store.get(&key).await? else { return Ok(tried) };
+            let found = self.0.store.get(&key).await;
+            let found = found.map_err(|error| Error::from(error).after(tried))?;
+            let Some(entry) = found else { return Ok(tried) };
             let commit = Commit::new()
                 .check(key.clone(), Expect::Version(entry.version))
                 .delete(key.clone());
-            match self.commit(commit).await? {
+            match self.commit(commit).await.map_err(|error| error.after(tried))? {
                 Committed::Applied(_) => return Ok(true),
                 Committed::Conflicted(_) => {}
                 Committed::Unknown(_) => tried = true,

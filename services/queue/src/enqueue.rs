@@ -41,19 +41,13 @@ impl Queue {
         let drafts = self.drafts(messages)?;
         let mut unsure: Option<(Vec<Enqueued>, StoreError)> = None;
         for _ in 0..TRIES {
-            let plan = match self.plan(Commit::new(), &drafts, unsure.is_some()).await {
-                Ok(plan) => plan,
-                // What cannot be read does not tell whether the commit was done.
-                Err(error) if error.is_passing() => match unsure {
-                    Some((_, unknown)) => return Err(unknown.into()),
-                    None => return Err(error),
-                },
-                Err(error) => return Err(error),
-            };
+            let is_unsure = unsure.is_some();
+            let plan = self.plan(Commit::new(), &drafts, is_unsure).await;
+            let plan = plan.map_err(|error| error.after(is_unsure))?;
             if plan.commit.writes.is_empty() {
                 return Ok(unsure.map_or(plan.fates, |(fates, _)| fates));
             }
-            match self.commit(plan.commit).await? {
+            match self.commit(plan.commit).await.map_err(|error| error.after(is_unsure))? {
                 Committed::Applied(_) => {
                     self.count_enqueued(&plan.fates);
                     return Ok(plan.fates);
@@ -78,7 +72,6 @@ impl Queue {
     ) -> Result<(Commit, Vec<Enqueued>)> {
         let drafts = self.drafts(messages)?;
         let plan = self.plan(commit, &drafts, false).await?;
-        self.count_enqueued(&plan.fates);
         Ok((plan.commit, plan.fates))
     }
 

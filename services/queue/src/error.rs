@@ -21,6 +21,12 @@ pub enum Error {
         /// Its tier.
         tier: Tier,
     },
+    /// The engine keeps no order of keys.
+    #[error("queues need scans in the order of keys, which the {engine} engine does not keep")]
+    NeedsOrder {
+        /// The engine.
+        engine: &'static str,
+    },
     /// The engine cannot keep a lease as asked for.
     #[error("leases of {lease_ms} ms cannot be kept by the {engine} engine: {reason}")]
     NoLease {
@@ -75,7 +81,9 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Store(error) => error.kind().code(),
-            Self::NeedsAtomic { .. } | Self::NoLease { .. } => ErrorKind::Unsupported.code(),
+            Self::NeedsAtomic { .. } | Self::NeedsOrder { .. } | Self::NoLease { .. } => {
+                ErrorKind::Unsupported.code()
+            }
             Self::BadMessage(_) => "bad-message",
             Self::IdTaken { .. } => "id-taken",
             Self::Lost { .. } => "lost",
@@ -89,7 +97,7 @@ impl Error {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Store(error) => error.kind().hint(),
-            Self::NeedsAtomic { .. } => {
+            Self::NeedsAtomic { .. } | Self::NeedsOrder { .. } => {
                 "Keep the queue in a store on an engine of the atomic tier, such as embedded."
             }
             Self::NoLease { .. } => "Choose a longer lease, or another engine.",
@@ -109,6 +117,16 @@ impl Error {
             Self::Contended { .. } => true,
             _ => false,
         }
+    }
+
+    /// The same, after an earlier try whose answer was lost: that something cannot be reached now
+    /// does not tell whether it was done then.
+    pub(crate) fn after(self, unsure: bool) -> Self {
+        if unsure && self.is_passing() {
+            let message = format!("an answer was lost, and then: {self}");
+            return Self::Store(StoreError::new(ErrorKind::OutcomeUnknown, message));
+        }
+        self
     }
 
     /// Whether the store only could not be reached.

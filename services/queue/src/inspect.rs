@@ -156,11 +156,12 @@ impl Queue {
     pub async fn drop_message(&self, id: &str) -> Result<bool> {
         let mut tried = false;
         for _ in 0..TRIES {
-            let Some((row, version)) = self.find(id).await?.row else { return Ok(tried) };
+            let found = self.find(id).await.map_err(|error| error.after(tried))?;
+            let Some((row, version)) = found.row else { return Ok(tried) };
             let commit = self.remove_row(Commit::new(), id, &row, &version);
             let trace = Trace::dropped("the message was dropped from its queue");
             let commit = self.finish_job(commit, id, &row, self.now(), Err(trace))?;
-            match self.commit(commit).await? {
+            match self.commit(commit).await.map_err(|error| error.after(tried))? {
                 Committed::Applied(_) => return Ok(true),
                 Committed::Conflicted(_) => {}
                 Committed::Unknown(_) => tried = true,
@@ -186,7 +187,8 @@ impl Queue {
     async fn repeatedly(&self, commit: impl Fn() -> Commit) -> Result<()> {
         let mut unknown = None;
         for _ in 0..TRIES {
-            match self.commit(commit()).await? {
+            let committed = self.commit(commit()).await;
+            match committed.map_err(|error| error.after(unknown.is_some()))? {
                 Committed::Applied(_) => return Ok(()),
                 Committed::Conflicted(_) => {}
                 Committed::Unknown(error) => unknown = Some(error),

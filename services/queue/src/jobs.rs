@@ -145,8 +145,9 @@ impl Jobs {
             .put(key.clone(), record);
         let commit = queue.put_row(commit, &id, &draft.row)?;
         let mut unknown: Option<StoreError> = None;
+        let mut unsure = false;
         for _ in 0..TRIES {
-            match queue.commit(commit.clone()).await? {
+            match queue.commit(commit.clone()).await.map_err(|error| error.after(unsure))? {
                 Committed::Applied(_) => {
                     queue.metrics().enqueued.inc();
                     return Ok(Submitted::Added { id });
@@ -154,9 +155,8 @@ impl Jobs {
                 Committed::Conflicted(_) => {}
                 Committed::Unknown(error) => unknown = Some(error),
             }
-            let was_unknown = unknown.is_some();
-            let error = unknown.take();
-            let found = match error {
+            unsure |= unknown.is_some();
+            let found = match unknown.take() {
                 Some(error) => queue.read_again(std::slice::from_ref(&key), error).await?,
                 None => vec![self.store.get(&key).await?],
             };
@@ -164,13 +164,13 @@ impl Jobs {
                 Some(entry) => {
                     let record = Record::decode(&key, &entry)?;
                     return match record.digest == tag.digest && record.queue == queue.name() {
-                        true if was_unknown && !given => Ok(Submitted::Added { id }),
+                        true if unsure && !given => Ok(Submitted::Added { id }),
                         true => Ok(Submitted::Duplicate { id }),
                         false => Err(queue.taken(id)),
                     };
                 }
                 // A message of this id that is no job, or one whose job has expired.
-                None if !was_unknown => {
+                None if !unsure => {
                     let found = queue.find(&id).await?;
                     if found.row.is_some() || found.dead.is_some() {
                         return Err(queue.taken(id));
@@ -245,7 +245,8 @@ impl Jobs {
     pub async fn cancel(&self, id: &str, by: &str) -> Result<Cancelled> {
         let mut tried = false;
         for _ in 0..TRIES {
-            let Some((record, row, version)) = self.read(id).await? else {
+            let read = self.read(id).await.map_err(|error| error.after(tried))?;
+            let Some((record, row, version)) = read else {
                 return Ok(Cancelled::Unknown);
             };
             let queue = self.queue(&record.queue)?;
@@ -267,7 +268,7 @@ impl Jobs {
             if let Some((row, version)) = &row {
                 commit = queue.remove_row(commit, id, row, version);
             }
-            match queue.commit(commit).await? {
+            match queue.commit(commit).await.map_err(|error| error.after(tried))? {
                 Committed::Applied(_) => return Ok(Cancelled::Done),
                 Committed::Conflicted(_) => {}
                 Committed::Unknown(_) => tried = true,

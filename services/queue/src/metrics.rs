@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 /// What a queue has counted in this process. Clones share their numbers.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    /// Messages enqueued.
+    /// Messages enqueued, apart from those that were part of other commits.
     pub enqueued: Counter,
     /// Messages claimed.
     pub claimed: Counter,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use keyward_engine::{
     Clock, Commit, Entry, Error as StoreError, ErrorKind, Expect, ExpirySupport, Json, Outcome,
-    Put, Store, Tier, Version,
+    Put, ScanOrder, Store, Tier, Version,
 };
 use keyward_key::Key;
 
@@ -260,6 +260,9 @@ fn check_engine(store: &Store, lease: Duration) -> Result<()> {
     let (engine, tier) = (capabilities.engine, capabilities.tier());
     if tier != Tier::Atomic {
         return Err(Error::NeedsAtomic { engine, tier });
+    }
+    if capabilities.scan_order == ScanOrder::Unordered {
+        return Err(Error::NeedsOrder { engine });
     }
     let refused =
         |reason: String| Err(Error::NoLease { engine, lease_ms: lease.as_millis(), reason });

@@ -144,3 +144,38 @@ fn the_command_of_a_cancelled_job_is_ended() {
     assert_eq!(next(&running)["refused"], 1);
     assert_eq!(kw.json(&["job", "status", "j", "--json"])["status"]["trace"]["kind"], "cancelled");
 }
+
+/// Three workers of one queue, in processes of their own, of which one is killed in the middle.
+#[test]
+fn several_workers_share_a_queue_and_one_may_be_killed() {
+    const JOBS: usize = 24;
+    let kw = Sandbox::new();
+    kw.ok(&["queue", "push", "q", "0", "--id", "first"]);
+    kw.ok(&["queue", "drop", "q", "first"]);
+    let exec = "echo $KEYWARD_ATTEMPT >> got-$KEYWARD_ID; echo $KEYWARD_ATTEMPT";
+    let more = ["--lease", "1s", "--concurrency", "2", "--attempts", "9"];
+    let workers: Vec<Running> = (0..3).map(|_| kw.start(&worker(exec, &more))).collect();
+    for n in 0..JOBS {
+        kw.ok(&["job", "submit", "q", "1", "--id", &format!("j{n}")]);
+        if n == JOBS / 2 {
+            workers[0].kill();
+        }
+    }
+    for n in 0..JOBS {
+        let id = format!("j{n}");
+        let watched = kw.ok(&["job", "watch", &id, "--json"]);
+        let last: Value = serde_json::from_str(watched.lines().last().unwrap()).unwrap();
+        let attempt = last["result"].to_string();
+        // The result is that of one attempt, and no attempt was made twice.
+        let got = kw.read(&format!("got-{id}"));
+        let mut made: Vec<&str> = got.lines().collect();
+        assert!(made.contains(&attempt.as_str()), "{last} {got}");
+        made.dedup();
+        assert_eq!(made.len(), got.lines().count(), "{got}");
+    }
+    let stats = kw.json(&["queue", "stats", "q", "--json"]);
+    assert_eq!(
+        (&stats["ready"], &stats["claimed"], &stats["dead"]),
+        (&json!(0), &json!(0), &json!(0))
+    );
+}

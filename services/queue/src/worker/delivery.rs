@@ -67,7 +67,8 @@ impl Delivery {
     }
 
     /// Says what is being done, for those who watch the job. Does nothing for messages that are no
-    /// jobs. [`Error::Lost`](crate::Error::Lost) if the message is no longer in hand.
+    /// jobs. [`Error::Lost`](crate::Error::Lost) if the message is no longer in hand; a store that
+    /// cannot be reached just now is no reason to fail, and is told the next time.
     pub async fn activity(&self, name: &str, detail: Option<&str>) -> Result<()> {
         let mut told = self.told.lock().await;
         told.activity.name = name.to_owned();
@@ -87,8 +88,11 @@ impl Delivery {
     }
 
     async fn tell(&self, told: &mut Told) -> Result<()> {
-        self.attempt.tell(&told.activity).await?;
-        told.at = Some(Instant::now());
+        match self.attempt.tell(&told.activity).await {
+            Ok(()) => told.at = Some(Instant::now()),
+            Err(error) if error.is_passing() => told.at = None,
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 

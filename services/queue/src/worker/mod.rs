@@ -446,7 +446,7 @@ async fn persist<F: Future<Output = Result<Ended>>>(
                     return Err(error);
                 }
                 tokio::time::sleep(pause).await;
-                pause *= 2;
+                pause = (pause * 2).min(POLL_MIN * 10);
             }
             ended => return ended,
         }

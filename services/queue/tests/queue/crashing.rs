@@ -152,3 +152,24 @@ async fn told(setting: &Setting) {
     assert_eq!(queue.stats().await.unwrap().ready.count, 0);
     assert_eq!(queue_names(queue.store(), 9).await.unwrap(), ["q"]);
 }
+
+/// Whoever cannot tell whether something was done says so, and not that it was not.
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_and_then_no_store_leave_the_outcome_unknown() {
+    for first in [When::Before, When::After] {
+        // The commit's answer is lost, and from then on nothing is answered.
+        let lost = (0, Fault::Unanswered(first));
+        let faults = std::iter::once(lost).chain((1..100).map(|call| (call, Fault::Fail)));
+        let setting = Setting::new(Faults::script(faults));
+        let refused = setting.queue(setting.engine.clone()).enqueue(message("1")).await;
+        assert_eq!(refused.unwrap_err().code(), "outcome-unknown");
+    }
+    for first in [When::Before, When::After] {
+        let lost = (0, Fault::Unanswered(first));
+        let faults = std::iter::once(lost).chain((1..100).map(|call| (call, Fault::Fail)));
+        let setting = Setting::new(Faults::script(faults));
+        let jobs = setting.jobs(setting.engine.clone());
+        let refused = jobs.submit("q", json("1"), JobOptions::default()).await;
+        assert_eq!(refused.unwrap_err().code(), "outcome-unknown");
+    }
+}

@@ -1,9 +1,13 @@
 //! Where there can be no queue.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use keyward_engine::{ScanOrder, Store};
+use keyward_memory::Memory;
 use keyward_queue::{Jobs, Options, Queue};
 use keyward_stores::{Kind, Place, on_engines};
+use keyward_testkit::{Faults, FaultyEngine};
 
 on_engines!(recoverable: Recoverable, advisory: Advisory; a_queue_is_refused_with_its_reason);
 
@@ -23,6 +27,17 @@ async fn a_queue_is_refused_with_its_reason(place: Place) {
         assert!(told.contains("memory engine has the ") && told.contains(tier), "{told}");
         assert!(!refused.retryable() && refused.hint().contains("atomic"));
     }
+}
+
+#[tokio::test]
+async fn a_queue_without_an_order_of_keys_is_refused() {
+    let place = Place::new(Kind::Memory);
+    let engine = FaultyEngine::new(Arc::new(Memory::new()), Faults::none())
+        .acting_as(|capabilities| capabilities.scan_order = ScanOrder::Unordered);
+    let refused =
+        Queue::new(Store::new(engine), "q", place.clock().clone(), Options::default()).unwrap_err();
+    assert_eq!(refused.code(), "unsupported");
+    assert!(refused.to_string().contains("order of keys"), "{refused}");
 }
 
 #[tokio::test]
