@@ -5,14 +5,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use keyward_engine::{
-    Check, Commit, Entry, Error as StoreError, ErrorKind, Expect, Expiry, Json, Put, Version,
+    Check, Commit, Error as StoreError, ErrorKind, Expect, Expiry, Json, Put, Version,
 };
 use keyward_key::Key;
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::enqueue::json;
 use crate::job;
+use crate::lease::{beat_all, completion_mark, done_mark};
 use crate::queue::{Committed, Found, TRIES};
 use crate::row::{Row, State, shortened};
 use crate::{Activity, Error, PastAttempt, Queue, Result};
@@ -88,29 +87,6 @@ impl<T: std::fmt::Display> From<T> for Failure {
     fn from(reason: T) -> Self {
         Self::new(reason.to_string())
     }
-}
-
-/// What the key of a claim holds: a lease, or for a while the mark of a completion.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Mark {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    nonce: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    by: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub done: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-}
-
-pub(crate) fn lease_mark(nonce: &str, by: &str) -> Result<Json> {
-    let (nonce, by) = (Some(nonce.to_owned()), Some(by.to_owned()));
-    json(&Mark { nonce, by, done: None, digest: None })
-}
-
-/// The mark of a completion, if it is one.
-pub(crate) fn done_mark(entry: &Entry) -> Option<Mark> {
-    serde_json::from_str(entry.value.as_str()).ok().filter(|mark: &Mark| mark.done.is_some())
 }
 
 /// What reading tells about an end whose answer was lost.
@@ -223,12 +199,7 @@ impl Attempt {
         let places = &self.queue.0.places;
         let keyed = self.row.keyed;
         let kept = if keyed { options.remembered.max(options.lease) } else { options.lease };
-        let mark = json(&Mark {
-            nonce: None,
-            by: None,
-            done: Some(self.nonce.clone()),
-            digest: keyed.then(|| self.row.digest()),
-        })?;
+        let mark = completion_mark(&self.nonce, keyed.then(|| self.row.digest()))?;
         let result = result.unwrap_or_else(|| Json::from_stored("null"));
         let now = self.queue.now();
         let commit = self
@@ -379,42 +350,4 @@ impl Attempt {
             Ended::Refused => self.queue.0.metrics.refused.inc(),
         };
     }
-}
-
-/// Gives a sign of life for several attempts in one commit. Tells for each whether it is still the
-/// current one.
-pub(crate) async fn beat_all(queue: &Queue, attempts: &[&Attempt]) -> Result<Vec<bool>> {
-    let inner = &queue.0;
-    let mut alive = vec![true; attempts.len()];
-    let keys_max = inner.store.limits().commit_keys_max.max(2) / 2;
-    for (chunk_at, chunk) in attempts.chunks(keys_max).enumerate() {
-        let begin = chunk_at * keys_max;
-        loop {
-            let live: Vec<usize> = (begin..begin + chunk.len()).filter(|at| alive[*at]).collect();
-            if live.is_empty() {
-                break;
-            }
-            let mut commit = Commit::new();
-            for at in &live {
-                let attempt = attempts[*at];
-                let mark = Put::new(lease_mark(&attempt.nonce, &inner.options.holder)?)
-                    .expiring(Expiry::After(inner.options.lease));
-                commit = commit
-                    .check(attempt.row_key(), Expect::Version(attempt.version.clone()))
-                    .put(inner.places.claim(&attempt.id), mark);
-            }
-            match queue.commit(commit).await? {
-                Committed::Applied(_) => break,
-                Committed::Conflicted(failed) => {
-                    for check in failed {
-                        if let Some(at) = live.get(check) {
-                            alive[*at] = false;
-                        }
-                    }
-                }
-                Committed::Unknown(error) => return Err(error.into()),
-            }
-        }
-    }
-    Ok(alive)
 }

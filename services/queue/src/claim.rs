@@ -7,12 +7,12 @@ use keyward_engine::{Commit, Cursor, Expect, Expiry, Put, Scan, Version};
 use keyward_key::Key;
 use tokio::time::Instant;
 
-use crate::attempt::{Attempt, lease_mark};
+use crate::lease::lease_mark;
 use crate::moment::Moment;
 use crate::places::IndexEntry;
 use crate::queue::Committed;
 use crate::row::{Current, Row, State};
-use crate::{Queue, Result};
+use crate::{Attempt, Queue, Result};
 
 /// Why an attempt ended of which nothing more was heard.
 const SILENT: &str = "the worker gave no sign of life for the time of its lease";

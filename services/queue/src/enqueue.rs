@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use keyward_engine::{Commit, Error as StoreError, Expect, Json};
 
-use crate::attempt::done_mark;
 use crate::job::Trace;
+use crate::lease::done_mark;
 use crate::moment::Moment;
 use crate::queue::{Committed, Found, TRIES};
 use crate::row::{Row, State};

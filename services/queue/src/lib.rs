@@ -45,6 +45,7 @@ mod error;
 mod inspect;
 mod job;
 mod jobs;
+mod lease;
 mod message;
 mod metrics;
 mod moment;

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::attempt::beat_all;
+use crate::lease::beat_all;
 use crate::{Attempt, Queue, Status};
 
 /// Whether a message is still in hand.
