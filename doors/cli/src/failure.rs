@@ -175,6 +175,21 @@ impl From<keyward::Error> for Failure {
     }
 }
 
+/// The errors of services say the same things of themselves.
+macro_rules! from_errors_of {
+    ($($service:ident),+) => {
+        $(impl From<$service::Error> for Failure {
+            fn from(error: $service::Error) -> Self {
+                let (exit, code, hint) = (Exit::from(&error), error.code(), error.hint());
+                let failure = Self::new(exit, code, error.to_string()).hint(hint);
+                Self { retryable: error.retryable(), ..failure }
+            }
+        })+
+    };
+}
+
+from_errors_of!(cache, locks, queue, records);
+
 impl From<migrate::Error> for Failure {
     fn from(error: migrate::Error) -> Self {
         match error {
@@ -182,42 +197,6 @@ impl From<migrate::Error> for Failure {
             error => {
                 Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
             }
-        }
-    }
-}
-
-impl From<cache::Error> for Failure {
-    fn from(error: cache::Error) -> Self {
-        Self {
-            retryable: error.retryable(),
-            ..Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
-        }
-    }
-}
-
-impl From<locks::Error> for Failure {
-    fn from(error: locks::Error) -> Self {
-        Self {
-            retryable: error.retryable(),
-            ..Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
-        }
-    }
-}
-
-impl From<queue::Error> for Failure {
-    fn from(error: queue::Error) -> Self {
-        Self {
-            retryable: error.retryable(),
-            ..Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
-        }
-    }
-}
-
-impl From<records::Error> for Failure {
-    fn from(error: records::Error) -> Self {
-        Self {
-            retryable: error.retryable(),
-            ..Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
         }
     }
 }

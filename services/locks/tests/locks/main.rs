@@ -6,6 +6,7 @@ mod asking;
 mod crashing;
 mod fencing;
 mod fixture;
+mod histories;
 mod holding;
 mod naming;
 mod original;
