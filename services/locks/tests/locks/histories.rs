@@ -8,12 +8,13 @@ use std::process::{Child, Command, Stdio};
 use fastrand::Rng;
 use keyward_engine::SystemClock;
 use keyward_key::Key;
-use keyward_locks::{Locks, LockPath, Mode, Options, Request, Root, Tried};
+use keyward_locks::{LockPath, Locks, Mode, Options, Request, Root, Tried};
 use keyward_testkit::{Model, Replay, Test, Timed, linearize, seeds};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Builder;
 
-const PATH: &str = "locks::histories::what_threads_and_processes_see_of_a_lock_could_have_happened_in_a_row";
+const PATH: &str =
+    "locks::histories::what_threads_and_processes_see_of_a_lock_could_have_happened_in_a_row";
 const DIRECTORY: &str = "KEYWARD_TEST_DIRECTORY";
 const SEED: &str = "KEYWARD_TEST_SEED";
 const PROCESSES: u64 = 2;
@@ -23,10 +24,14 @@ const TURNS: u64 = 25;
 /// What a client saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Op {
-    Took { token: u64 },
+    Took {
+        token: u64,
+    },
     /// Somebody else had it.
     FoundTaken,
-    GaveBack { token: u64 },
+    GaveBack {
+        token: u64,
+    },
 }
 
 /// Who holds the lock, if anybody, and the last token that was given out.

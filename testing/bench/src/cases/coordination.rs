@@ -9,7 +9,7 @@ use keyward::queue::{Message, Options as QueueOptions, Queue, Worker, WorkerOpti
 use keyward_engine::{Json, Put, Store, SystemClock};
 use keyward_key::Key;
 use tokio::runtime::Runtime;
-use tokio::sync::Notify;
+use tokio::sync::Semaphore;
 
 use crate::Result;
 use crate::bench::Bench;
@@ -77,6 +77,21 @@ async fn commit_twice(store: &Store, client: u64) -> Result<()> {
 
 /// Clients enqueue messages, then workers claim and complete them all.
 pub fn queue(bench: &mut Bench) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (case, workers, each, goal) in
+        [("queue", 1, 16, Some(Goal::AtLeast(0.25))), ("queue_apart", 16, 1, None)]
+    {
+        rows.push(queue_row(bench, case, (workers, each), goal)?);
+    }
+    Ok(rows)
+}
+
+fn queue_row(
+    bench: &mut Bench,
+    case: &str,
+    (workers, slots): (usize, usize),
+    goal: Option<Goal>,
+) -> Result<Row> {
     let (queued, raw) = (bench.store()?, bench.store()?);
     let queue = Queue::new(queued, "bench", SystemClock, QueueOptions::default())?;
     let runtime = Runtime::new()?;
@@ -87,7 +102,7 @@ pub fn queue(bench: &mut Bench) -> Result<Vec<Row>> {
         match side {
             Side::Measured => runtime.block_on(async {
                 enqueue(&queue, messages).await?;
-                work(&queue, messages).await
+                work(&queue, messages, workers, slots).await
             })?,
             Side::Reference => {
                 let store = raw.clone();
@@ -104,15 +119,15 @@ pub fn queue(bench: &mut Bench) -> Result<Vec<Row>> {
         }
         Ok(messages as f64 / start.elapsed().as_secs_f64())
     })?;
-    Ok(vec![Row {
-        case: "queue".to_owned(),
+    Ok(Row {
+        case: case.to_owned(),
         compares: format!(
-            "messages from enqueued to done / commits, clients and workers: {CLIENTS}"
+            "messages from enqueued to done / commits, {workers} workers of {slots} handlers"
         ),
         comparison,
         unit: "messages/s",
-        goal: Some(Goal::AtLeast(0.25)),
-    }])
+        goal,
+    })
 }
 
 async fn enqueue(queue: &Queue, messages: u64) -> Result<()> {
@@ -127,30 +142,39 @@ async fn enqueue(queue: &Queue, messages: u64) -> Result<()> {
     .await
 }
 
-async fn work(queue: &Queue, messages: u64) -> Result<()> {
-    let (left, all_done) = (Arc::new(AtomicU64::new(messages)), Arc::new(Notify::new()));
-    let handler = {
-        let all_done = all_done.clone();
-        move |_| {
-            let (left, all_done) = (left.clone(), all_done.clone());
+async fn work(queue: &Queue, messages: u64, workers: usize, slots: usize) -> Result<()> {
+    let (left, all_done) = (Arc::new(AtomicU64::new(messages)), Arc::new(Semaphore::new(0)));
+    let mut running = Vec::new();
+    for _ in 0..workers {
+        let (left, done) = (left.clone(), all_done.clone());
+        let handler = move |_| {
+            let (left, done) = (left.clone(), done.clone());
             async move {
                 if left.fetch_sub(1, Ordering::Relaxed) == 1 {
-                    all_done.notify_one();
+                    done.add_permits(workers);
                 }
                 Ok(None)
             }
-        }
-    };
-    let workers = usize::try_from(CLIENTS)?;
-    let options =
-        WorkerOptions { concurrency: workers, ahead: workers, ..WorkerOptions::default() };
-    let report = Worker::new(queue.clone(), options)
-        .run(handler, async move { all_done.notified().await })
-        .await?;
-    if report.completed != messages {
-        return Err(format!("{messages} messages were enqueued: {report:?}").into());
+        };
+        let all_done = all_done.clone();
+        let stop = async move {
+            // The semaphore is never closed.
+            if let Ok(permit) = all_done.acquire().await {
+                permit.forget();
+            }
+        };
+        let options = WorkerOptions { concurrency: slots, ..WorkerOptions::default() };
+        running.push(tokio::spawn(Worker::new(queue.clone(), options).run(handler, stop)));
     }
-    Ok(())
+    let mut completed = 0;
+    for worker in running {
+        completed += worker.await??.completed;
+    }
+    if completed == messages {
+        Ok(())
+    } else {
+        Err(format!("of {messages} messages {completed} were completed").into())
+    }
 }
 
 /// Does something so many times, by some clients at once.
