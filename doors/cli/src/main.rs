@@ -14,6 +14,7 @@ mod pages;
 mod pretty;
 mod progress;
 mod queues;
+mod signals;
 mod ttl;
 
 use std::io;

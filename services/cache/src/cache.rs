@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use keyward_engine::{Clock, Error as StoreError, ErrorKind, Json, Store, Version};
 use keyward_key::{Key, is_reserved};
 use keyward_locks::{LockPath, Locks, Options as LockOptions, Root, Who};
-use tokio::time;
+use tokio::time::{self, Instant};
 
-use crate::coalesce::{Part, UnderWay};
+use crate::coalesce::{Lead, Part, UnderWay};
+use crate::dependants::{name, spread};
 use crate::failure::{Backoff, Failure};
 use crate::label::Stored;
 use crate::{Cached, Error, Fetch, Metrics, Origin, Result, Source};
@@ -123,7 +124,9 @@ impl Cache {
     /// What is cached, if it is good for this source. Nothing is computed, and nobody waited for.
     pub async fn get(&self, key: &Key, source: &Source) -> Result<Option<Cached>> {
         match self.peek(key).await? {
-            Some(stored) if stored.is_good_for(source) => Ok(Some(stored.cached(Origin::Stored))),
+            Some(stored) if stored.is_good_for(source) && self.is_whole(&stored).await? => {
+                Ok(Some(stored.cached(Origin::Stored)))
+            }
             _ => Ok(None),
         }
     }
@@ -161,7 +164,7 @@ impl Cache {
             return Ok(stored.cached(Origin::Stored));
         }
         self.inner.metrics.misses.inc();
-        self.compute_once(key, fetch, Stale::Dropped, compute).await
+        self.compute_once(key, fetch, compute).await
     }
 
     /// The same, but what is stale is given out at once, while a new result is computed in the
@@ -179,7 +182,7 @@ impl Cache {
     {
         self.check(key, fetch)?;
         let stale = match self.peek(key).await? {
-            Some(stored) if stored.is_good_for(&fetch.source) => {
+            Some(stored) if stored.is_good_for(&fetch.source) && self.is_whole(&stored).await? => {
                 self.inner.metrics.hits.inc();
                 return Ok(stored.cached(Origin::Stored));
             }
@@ -187,36 +190,34 @@ impl Cache {
             None => return self.get_or_compute(key, fetch, compute).await,
         };
         self.inner.metrics.stale.inc();
-        let (cache, key, fetch) = (self.clone(), key.clone(), fetch.clone());
-        tokio::spawn(async move {
-            // Failures are counted and remembered; nobody waits for the result.
-            let _ = match cache.look(&key, &fetch.source).await {
-                Ok(Look::Fresh(_)) | Err(_) => return,
-                Ok(_) => cache.compute_once(&key, &fetch, Stale::Kept, compute).await,
-            };
-        });
+        // Whoever leads already computes it for all.
+        if let Part::Lead(lead) = self.inner.under_way.join(key, &fetch.source) {
+            let (cache, key, fetch) = (self.clone(), key.clone(), fetch.clone());
+            tokio::spawn(async move {
+                // Failures are counted and remembered; nobody waits for the result.
+                let _ = match cache.look(&key, &fetch.source).await {
+                    Ok(Look::Fresh(_)) | Err(_) => return,
+                    Ok(_) => {
+                        let end = deadline(fetch.wait_max);
+                        cache.lead_all(lead, &key, &fetch, (Stale::Kept, end), compute).await
+                    }
+                };
+            });
+        }
         Ok(stale.cached(Origin::Stale))
     }
 
-    async fn compute_once<F, C, E>(
-        &self,
-        key: &Key,
-        fetch: &Fetch,
-        stale: Stale,
-        compute: F,
-    ) -> Result<Cached>
+    async fn compute_once<F, C, E>(&self, key: &Key, fetch: &Fetch, compute: F) -> Result<Cached>
     where
         F: FnOnce() -> C,
         C: Future<Output = Result<Json, E>>,
         E: Display,
     {
-        let end = time::Instant::now() + fetch.wait_max;
+        let end = deadline(fetch.wait_max);
         loop {
             let follow = match self.inner.under_way.join(key, &fetch.source) {
                 Part::Lead(lead) => {
-                    let result = self.lead(key, fetch, stale, compute).await;
-                    lead.tell(told(&result));
-                    return result;
+                    return self.lead_all(lead, key, fetch, (Stale::Dropped, end), compute).await;
                 }
                 Part::Follow(follow) => follow,
             };
@@ -240,13 +241,35 @@ impl Cache {
         }
     }
 
+    /// Asks for everybody who joined.
+    async fn lead_all<F, C, E>(
+        &self,
+        lead: Lead<Told>,
+        key: &Key,
+        fetch: &Fetch,
+        (stale, end): (Stale, Instant),
+        compute: F,
+    ) -> Result<Cached>
+    where
+        F: FnOnce() -> C,
+        C: Future<Output = Result<Json, E>>,
+        E: Display,
+    {
+        let result = self.lead(key, fetch, (stale, end), compute).await;
+        lead.tell(told(&result));
+        result
+    }
+
     /// What the store has for a key; an error while the key is held back.
     pub(crate) async fn look(&self, key: &Key, source: &Source) -> Result<Look> {
         let keys = [key.clone(), Failure::hold_key(key)?];
         let mut found = self.inner.store.get_many(&keys).await?;
         let (hold, entry) = (found.pop().flatten(), found.pop().flatten());
         let stored = Stored::read(key, entry)?;
-        if let Some(stored) = stored.as_ref().filter(|stored| stored.is_good_for(source)) {
+        if let Some(stored) = &stored
+            && stored.is_good_for(source)
+            && self.is_whole(stored).await?
+        {
             return Ok(Look::Fresh(stored.clone()));
         }
         let failure = hold.as_ref().and_then(Failure::read);
@@ -261,6 +284,19 @@ impl Cache {
     /// What the store has for a key, held back or not.
     async fn peek(&self, key: &Key) -> Result<Option<Stored>> {
         Stored::read(key, self.inner.store.get(key).await?)
+    }
+
+    /// Whether what a value was made from is still what it was. Who drops a value drops those made
+    /// from it too, but may die in between.
+    async fn is_whole(&self, stored: &Stored) -> Result<bool> {
+        let made_from = &stored.label.made_from;
+        if made_from.is_empty() {
+            return Ok(true);
+        }
+        let keys: Vec<Key> = made_from.keys().filter_map(|key| Key::parse(key).ok()).collect();
+        let parents = self.inner.store.get_many(&keys).await?;
+        let versions = parents.into_iter().map(|entry| Some(entry?.version.to_string()));
+        Ok(versions.eq(made_from.values().cloned().map(Some)))
     }
 
     /// How long it is to a moment of the engine's clock, by the caller's.
@@ -284,18 +320,18 @@ impl Cache {
         if let Some((root, path)) = &fetch.lock {
             return Ok((root.clone(), path.clone()));
         }
-        let number = format!("{:03}", spread(key.as_bytes()) % LOCK_ROOTS);
+        let number = format!("{:03}", spread(key.as_bytes(), 0) % LOCK_ROOTS);
         let root = Key::from_segments(["system", "cache", "computing", &number])
             .map_err(|error| Error::BadRequest(error.to_string()))?;
-        Ok((self.inner.locks.root(root)?, LockPath::new([key.to_string()])?))
+        Ok((self.inner.locks.root(root)?, LockPath::new([name(key)])?))
     }
 }
 
-/// FNV-1a: the same for every version of every process, since they must meet at one lock.
-fn spread(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// When a wait that begins now ends; what is too far off to be counted never comes.
+fn deadline(wait_max: Duration) -> Instant {
+    const FAR_OFF: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+    let now = Instant::now();
+    now.checked_add(wait_max.min(FAR_OFF)).unwrap_or(now)
 }
 
 fn told(result: &Result<Cached>) -> Told {

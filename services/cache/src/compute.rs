@@ -35,7 +35,7 @@ impl Cache {
         &self,
         key: &Key,
         fetch: &Fetch,
-        stale: Stale,
+        (stale, end): (Stale, Instant),
         compute: F,
     ) -> Result<Cached>
     where
@@ -46,7 +46,7 @@ impl Cache {
         let (root, path) = self.lock_of(key, fetch)?;
         let request = Request::default()
             .ttl(fetch.lease)
-            .wait_max(fetch.wait_max)
+            .wait_max(end.saturating_duration_since(Instant::now()))
             .purpose(format!("compute {key}"));
         let tried =
             root.try_acquire(std::slice::from_ref(&path), Mode::Exclusive, &request).await?;
@@ -157,12 +157,13 @@ impl Computing<'_> {
         match made {
             Ok(value) => {
                 let unchanged = self.unchanged(needed).await?;
-                let cached = self.publish(value, &unchanged).await?;
-                metrics.computed.inc();
                 if stale == Stale::Kept {
-                    // They were made from what has just been replaced.
+                    // They were made from what is about to be replaced. Before it is: who finds the
+                    // new value looks no further.
                     dependants::of(self.cache, self.key).await?.delete(self.cache).await?;
                 }
+                let cached = self.publish(value, &unchanged).await?;
+                metrics.computed.inc();
                 Ok(cached)
             }
             Err(error) => {
@@ -191,8 +192,13 @@ impl Computing<'_> {
 
     /// Caches a result.
     async fn publish(&self, value: Json, unchanged: &[Expect]) -> Result<Cached> {
-        let label =
-            Label::new(self.cache.inner.clock.now(), &self.fetch.source, self.computation.clone());
+        let now = self.cache.inner.clock.now();
+        let mut label = Label::new(now, &self.fetch.source, self.computation.clone());
+        for (parent, expect) in self.fetch.depends_on.iter().zip(unchanged) {
+            if let Expect::Version(version) = expect {
+                label = label.made_from(parent, version);
+            }
+        }
         let put = label.put(&value, self.fetch.ttl)?;
         let mut pause = WRITE_PAUSE;
         for last in (0..WRITES_MAX).map(|n| n + 1 == WRITES_MAX) {

@@ -28,11 +28,31 @@ pub(crate) fn edges() -> Prefix {
 
 /// The entry which says that a key depends on another.
 pub(crate) fn edge(parent: &Key, dependant: &Key, ttl: Option<Duration>) -> Result<(Key, Put)> {
-    let key = edges().child(&parent.to_string()).child(&dependant.to_string()).to_key();
+    let key = edges().child(&name(parent)).child(&name(dependant)).to_key();
     let key = key.ok_or_else(|| Error::BadRequest("a key without segments".into()))?;
-    let mut put = Put::new(Json::from_stored("null"));
+    let value = Json::from_value(&dependant.to_string())
+        .map_err(|error| Error::BadRequest(error.to_string()))?;
+    let mut put = Put::new(value);
     put.expiry = ttl.map(Expiry::After);
     Ok((key, put))
+}
+
+/// A key's text in a segment of another key: its beginning and a hash, where the whole is long.
+pub(crate) fn name(key: &Key) -> String {
+    const WHOLE_CHARS_MAX: usize = 200;
+    let text = key.to_string();
+    if text.chars().count() <= WHOLE_CHARS_MAX {
+        return text;
+    }
+    let beginning: String = text.chars().take(WHOLE_CHARS_MAX).collect();
+    format!("{beginning}~{:016x}{:016x}", spread(text.as_bytes(), 1), spread(text.as_bytes(), 2))
+}
+
+/// FNV-1a: the same for every version of every process, since they must meet at one key.
+pub(crate) fn spread(bytes: &[u8], salt: u64) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325 ^ salt, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// Everything that was made from a key, as it was found.
@@ -66,32 +86,61 @@ pub(crate) async fn of(cache: &Cache, key: &Key) -> Result<Family> {
                 None => break,
             }
         }
-        let edges = edges().child(&parent.to_string());
-        let mut scan = Scan::new(KeyRange::under(&edges)).limit(TOGETHER).keys_only();
-        loop {
-            let page = store.scan(&scan).await?;
-            let mut named = Vec::new();
-            for row in page.rows {
-                let text = row.key.segments().last().map(|text| text.into_owned());
-                named.extend(text.and_then(|text| Key::parse(&text).ok()));
-                family.edges.push(row.key);
-            }
-            named.retain(|key| seen.insert(key.clone()));
-            for (key, entry) in named.iter().zip(store.get_many(&named).await?) {
-                if let Some(stored) = keyward_locks::present(entry).and_then(Stored::of) {
-                    family.values.push((key.clone(), stored.entry.version));
-                }
-            }
-            next.append(&mut named);
-            match page.next {
-                Some(cursor) => scan = scan.after(Some(cursor)),
-                None => break,
+        for (edge, dependant) in dependants(cache, &parent).await? {
+            family.edges.push(edge);
+            if let Some((key, stored)) = dependant
+                && seen.insert(key.clone())
+            {
+                family.values.push((key.clone(), stored.entry.version));
+                next.push(key);
             }
         }
         if seen.len() > DEPENDANTS_MAX {
             return Err(Error::BadRequest(format!(
                 "more than {DEPENDANTS_MAX} results were made from {key}"
             )));
+        }
+    }
+    Ok(family)
+}
+
+/// Those that were said to depend on a key, each with the entry that says so.
+async fn dependants(cache: &Cache, key: &Key) -> Result<Vec<(Key, Option<(Key, Stored)>)>> {
+    let store = &cache.inner.store;
+    let mut found = Vec::new();
+    let mut scan = Scan::new(KeyRange::under(&edges().child(&name(key)))).limit(TOGETHER);
+    loop {
+        let page = store.scan(&scan).await?;
+        for row in page.rows {
+            let text = row
+                .entry
+                .and_then(|entry| serde_json::from_slice::<String>(entry.value.as_bytes()).ok());
+            let dependant = match text.and_then(|text| Key::parse(&text).ok()) {
+                Some(key) => {
+                    let entry = keyward_locks::present(store.get(&key).await?);
+                    entry.and_then(Stored::of).map(|stored| (key, stored))
+                }
+                None => None,
+            };
+            found.push((row.key, dependant));
+        }
+        match page.next {
+            Some(cursor) => scan = scan.after(Some(cursor)),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// What was made from one version of a key, and published while that version was dropped.
+pub(crate) async fn late(cache: &Cache, key: &Key, version: &Version) -> Result<Family> {
+    let mut family = Family::default();
+    for (_, dependant) in dependants(cache, key).await? {
+        let Some((child, stored)) = dependant else { continue };
+        if stored.label.is_made_from(key, version) {
+            let below = of(cache, &child).await?;
+            family.values.push((child, stored.entry.version));
+            family.values.extend(below.values);
+            family.edges.extend(below.edges);
         }
     }
     Ok(family)
@@ -149,10 +198,15 @@ impl Cache {
         version: Option<Version>,
     ) -> Result<Dropped> {
         let mut family = of(self, key).await?;
-        if let Some(version) = version {
+        if let Some(version) = &version {
             // First, so that it is dropped last.
-            family.values.insert(0, (key.clone(), version));
+            family.values.insert(0, (key.clone(), version.clone()));
         }
-        Ok(Dropped { values: family.delete(self).await? })
+        let mut values = family.delete(self).await?;
+        if let Some(version) = &version {
+            // From now on nothing that was made from this version can be published.
+            values += late(self, key, version).await?.delete(self).await?;
+        }
+        Ok(Dropped { values })
     }
 }

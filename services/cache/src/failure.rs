@@ -7,6 +7,7 @@ use keyward_engine::{Commit, Entry, Expiry, Json, Put};
 use keyward_key::Key;
 use serde::{Deserialize, Serialize};
 
+use crate::dependants::name;
 use crate::{Error, Result, Source};
 
 /// Failures of one key in a row.
@@ -43,7 +44,7 @@ impl Backoff {
 impl Failure {
     /// Where the failures of a key are counted.
     pub fn count_key(key: &Key) -> Result<Key> {
-        let segments = ["system", "cache", "failed", &key.to_string()];
+        let segments = ["system", "cache", "failed", &name(key)];
         Key::from_segments(segments).map_err(|error| Error::BadRequest(error.to_string()))
     }
 

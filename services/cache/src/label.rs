@@ -1,5 +1,6 @@
 //! What stands beside a cached value.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -52,6 +53,9 @@ pub(crate) struct Label {
     /// Which computation it was: the token of its lock. With it, one whose commit was not answered
     /// finds out whether it was done.
     pub computation: String,
+    /// The cached keys that it was made from, each with the version it had.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub made_from: BTreeMap<String, String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,7 +112,19 @@ impl Label {
             Source::Modified(modified) => now.max(*modified),
             Source::Version(_) | Source::Constant => now,
         };
-        Self { created, source: source.clone(), computation }
+        Self { created, source: source.clone(), computation, made_from: BTreeMap::new() }
+    }
+
+    /// The same, made from this version of a cached key.
+    #[must_use]
+    pub fn made_from(mut self, key: &Key, version: &Version) -> Self {
+        self.made_from.insert(key.to_string(), version.to_string());
+        self
+    }
+
+    /// Whether it was made from this version of a cached key.
+    pub fn is_made_from(&self, key: &Key, version: &Version) -> bool {
+        self.made_from.get(&key.to_string()).is_some_and(|known| *known == version.to_string())
     }
 
     pub fn put(&self, value: &Json, ttl: Option<Duration>) -> Result<Put> {

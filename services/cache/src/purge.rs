@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyward_engine::{
-    Clock, Commit, Expect, Expiry, Json, List, Listed, Outcome, Put, Scan, Store, Tier,
+    Clock, Commit, ErrorKind, Expect, Expiry, Json, List, Listed, Outcome, Put, Scan, Store, Tier,
 };
 use keyward_key::{Key, KeyRange, Prefix, is_reserved};
 use keyward_locks::{Error as LockError, Guard, LockPath, Locks, Mode, Request};
@@ -66,6 +66,8 @@ pub enum Purged {
     Unknown(String),
     /// Somebody works on it: everything was left as it is.
     Locked(String),
+    /// It is gone, but its entries could not be removed, or not all: why.
+    Failed(String),
 }
 
 /// What a sweep did.
@@ -153,7 +155,11 @@ impl Purge {
                 Err(Error::Lock(error @ LockError::TimedOut { .. })) => {
                     Ok(Purged::Locked(error.to_string()))
                 }
-                Err(error) => Err(error),
+                Err(error @ Error::Store(_) | error @ Error::Lock(LockError::Store(_))) => {
+                    Err(error)
+                }
+                // What is wrong with one root is no reason to keep the others.
+                Err(error) => Ok(Purged::Failed(error.to_string())),
             },
         }
     }
@@ -199,12 +205,23 @@ impl Purge {
     /// matters.
     async fn claim(&self) -> Result<bool> {
         let key = self.claim_key()?;
-        let value = serde_json::json!({ "at": self.clock.now() });
-        let value =
-            Json::from_value(&value).map_err(|error| Error::BadRequest(error.to_string()))?;
-        let put = Put::new(value).expiring(Expiry::After(self.options.interval));
-        let commit = Commit::new().check(key.clone(), Expect::Absent).put(key, put);
-        Ok(self.store.commit(commit).await?.is_applied())
+        let unknown = |error: String| Error::BadRequest(error);
+        let mut nonce = [0; 16];
+        getrandom::fill(&mut nonce).map_err(|error| unknown(error.to_string()))?;
+        let by: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
+        let value = serde_json::json!({ "at": self.clock.now(), "by": by });
+        let value = Json::from_value(&value).map_err(|error| unknown(error.to_string()))?;
+        let put = Put::new(value.clone()).expiring(Expiry::After(self.options.interval));
+        let commit = Commit::new().check(key.clone(), Expect::Absent).put(key.clone(), put);
+        match self.store.commit(commit).await {
+            Ok(outcome) => Ok(outcome.is_applied()),
+            // It may have been done all the same, and nobody else would sweep then.
+            Err(error) if error.kind() == ErrorKind::OutcomeUnknown => {
+                let claimed = self.store.get(&key).await?;
+                Ok(claimed.is_some_and(|entry| entry.value == value))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// `system:purged`, or for roots below a prefix `system:purged:{prefix}`.

@@ -129,7 +129,8 @@ fn only_what_is_certainly_gone_is_purged() {
     for key in ["p7:text", "p7:text:fr", "p70:text", "p8:text", "job:1:trace"] {
         kw.ok(&["put", key, "1"]);
     }
-    let check = script(&kw, "check", "case $1 in p7) exit 44;; p70) exit 1;; *) exit 0;; esac");
+    let check =
+        script(&kw, "check", "case $KEYWARD_ROOT in p7) exit 44;; p70) exit 1;; *) exit 0;; esac");
     let told = kw.run(&["cache", "purge", "--check", &check]);
     assert_eq!(told.ok(), "p7: gone, 2 entries removed\nlooked at 3 roots, removed 2 entries\n");
     assert_eq!(kw.ok(&["ls", "p70"]), "p70:text\n");

@@ -7,6 +7,7 @@ mod dropping;
 mod failing;
 mod processes;
 mod purging;
+mod stalling;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

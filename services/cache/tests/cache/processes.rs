@@ -16,8 +16,8 @@ const DIRECTORY: &str = "KEYWARD_TEST_DIRECTORY";
 const TEST: &str = "processes::a_thousand_callers_in_four_processes_cause_one_computation";
 const PROCESSES: usize = 4;
 const CALLERS: usize = 250;
-/// Long enough that all of them are waiting when it is there.
-const SLOW: Duration = Duration::from_millis(500);
+/// How often the one who computes looks whether all processes are waiting.
+const LOOK: Duration = Duration::from_millis(5);
 
 #[test]
 fn a_thousand_callers_in_four_processes_cause_one_computation() {
@@ -25,6 +25,7 @@ fn a_thousand_callers_in_four_processes_cause_one_computation() {
         return ask(&PathBuf::from(directory));
     }
     let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("asking")).unwrap();
     let mut children: Vec<Child> = (0..PROCESSES).map(|_| child(directory.path())).collect();
     for mut child in children.drain(..) {
         let mut said = String::new();
@@ -55,16 +56,22 @@ fn ask(directory: &Path) {
         let mut callers = Vec::new();
         for _ in 0..CALLERS {
             let (cache, runs) = (cache.clone(), directory.join("runs"));
+            let asking = directory.join("asking");
             callers.push(tokio::spawn(async move {
                 let slow = || async move {
                     let mut runs = OpenOptions::new().create(true).append(true).open(runs).unwrap();
                     runs.write_all(b"ran\n").unwrap();
-                    tokio::time::sleep(SLOW).await;
+                    // Not before everybody has asked.
+                    while std::fs::read_dir(&asking).unwrap().count() < PROCESSES {
+                        tokio::time::sleep(LOOK).await;
+                    }
                     Ok::<_, String>(json(r#""slow""#))
                 };
                 cache.get_or_compute(&key("slow"), &version("1"), slow).await.unwrap().value
             }));
         }
+        let own = std::process::id().to_string();
+        std::fs::write(directory.join("asking").join(own), "").unwrap();
         let mut have_it = 0;
         for caller in callers {
             have_it += usize::from(caller.await.unwrap() == json(r#""slow""#));

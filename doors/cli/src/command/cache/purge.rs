@@ -15,8 +15,7 @@ use crate::ttl;
 
 /// Remove everything of roots whose source says that they are gone
 ///
-/// Runs the command of --check for every root that has entries, with the root as its last argument
-/// (and in KEYWARD_ROOT). It exits with 0 if the root is there, and with 44 (--gone-code) if it is
+/// Runs the command of --check for every root that has entries, with the root in KEYWARD_ROOT. It exits with 0 if the root is there, and with 44 (--gone-code) if it is
 /// certainly not; anything else, also that it cannot be run or takes too long, leaves the root as it
 /// is. At most one purge in --interval is made, over all machines; --now makes one in any case.
 #[derive(Debug, Args)]
@@ -104,9 +103,7 @@ async fn look(arguments: &Arguments, root: Key) -> Presence {
         return Presence::Unknown("no command".into());
     };
     let root = root.to_string();
-    let mut rest = rest.to_vec();
-    rest.push(root.clone().into());
-    let check = program::run(program, &rest, ("KEYWARD_ROOT", &root));
+    let check = program::run(program, rest, ("KEYWARD_ROOT", &root));
     match tokio::time::timeout(arguments.timeout, check).await {
         Err(_) => Presence::Unknown("the check took too long".into()),
         Ok(Err(reason)) => Presence::Unknown(reason),
@@ -125,6 +122,7 @@ fn told(root: Key, purged: Purged) -> Left {
         Purged::Kept => ("kept", None, None),
         Purged::Unknown(reason) => ("unknown", Some(reason), None),
         Purged::Locked(reason) => ("locked", Some(reason), None),
+        Purged::Failed(reason) => ("failed", Some(reason), None),
     };
     Left { root, outcome, reason, removed }
 }

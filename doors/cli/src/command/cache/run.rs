@@ -9,8 +9,8 @@ use super::source::SourceArguments;
 use super::{get, program};
 use crate::args::Target;
 use crate::failure::{Failure, Result};
-use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::signals::Signals;
 use crate::ttl;
 
 /// Print what is cached, or run a command to make it
@@ -59,17 +59,16 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         fetch = fetch.depends_on(crate::command::key(parent)?);
     }
     let cache = super::cache(target.open().await?)?;
-    let mut interrupt = Interrupt::listen().await;
+    let mut signals = Signals::listen()?;
     let compute = || make(&arguments, key.to_string());
     let cached = tokio::select! {
-        cached = cache.get_or_compute(&key, &fetch, compute) => cached,
-        () = interrupt.wait() => Err(keyward::cache::Error::Lost { key: key.clone() }),
+        cached = cache.get_or_compute(&key, &fetch, compute) => Ok(cached),
+        signal = signals.next() => Err(signal),
     };
-    // Whether it was computed, found or interrupted: others should not wait for the lease.
+    // Others should not have to wait until the lease ends.
     cache.locks().settled().await;
-    if interrupt.pressed() {
-        return Err(Failure::interrupted("nothing was cached"));
-    }
+    let cached = cached
+        .map_err(|signal| Failure::passed(signal.exit_code(), "interrupted; nothing was cached"))?;
     print(&cached?, arguments.raw, &key, output)
 }
 

@@ -4,11 +4,11 @@ use clap::Args;
 use keyward::locks::{Guard, Loss};
 
 use super::claim::{Claim, Shown};
-use super::signals::Signals;
 use crate::args::Target;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+use crate::signals::Signals;
 use crate::ttl;
 
 /// Take a lock and hold it until Ctrl-C

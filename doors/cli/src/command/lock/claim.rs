@@ -7,11 +7,11 @@ use keyward::locks::{Guard, LockPath, Mode, Request, Root, Tried};
 use serde::Serialize;
 
 use super::opened;
-use super::signals::Signals;
 use crate::args::Target;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+use crate::signals::Signals;
 use crate::ttl;
 
 /// What to lock, and how.

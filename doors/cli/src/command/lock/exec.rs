@@ -11,11 +11,11 @@ use tokio::process::{Child, Command};
 
 use super::acquire::lost;
 use super::claim::{Claim, named};
-use super::signals::{Came, Signals};
 use crate::args::Target;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+use crate::signals::{Came, Signals};
 use crate::ttl;
 
 /// Run a command while holding a lock

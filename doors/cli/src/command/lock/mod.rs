@@ -6,7 +6,6 @@ mod claim;
 mod exec;
 mod list;
 mod opened;
-mod signals;
 
 use clap::{Args, Subcommand};
 
