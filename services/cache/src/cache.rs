@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use keyward_engine::{Clock, Error as StoreError, ErrorKind, Json, Store, Version};
+use keyward_engine::{Clock, Error as StoreError, ErrorKind, Json, Store};
 use keyward_key::{Key, is_reserved};
 use keyward_locks::{LockPath, Locks, Options as LockOptions, Root, Who};
 use tokio::time::{self, Instant};
@@ -75,7 +75,7 @@ enum ToldError {
 /// What a look at the store tells of a key.
 pub(crate) enum Look {
     Fresh(Stored),
-    Stale(Version),
+    Stale(Stored),
     Absent,
 }
 
@@ -278,7 +278,7 @@ impl Cache {
             let ends = hold.and_then(|hold| hold.expires);
             return Err(failure.error(key, self.until(ends)));
         }
-        Ok(stored.map_or(Look::Absent, |stale| Look::Stale(stale.entry.version)))
+        Ok(stored.map_or(Look::Absent, Look::Stale))
     }
 
     /// What the store has for a key, held back or not.
@@ -295,8 +295,9 @@ impl Cache {
         }
         let keys: Vec<Key> = made_from.keys().filter_map(|key| Key::parse(key).ok()).collect();
         let parents = self.inner.store.get_many(&keys).await?;
-        let versions = parents.into_iter().map(|entry| Some(entry?.version.to_string()));
-        Ok(versions.eq(made_from.values().cloned().map(Some)))
+        let held =
+            parents.into_iter().map(|entry| keyward_locks::present(entry).map(Stored::identity));
+        Ok(held.eq(made_from.values().cloned().map(Some)))
     }
 
     /// How long it is to a moment of the engine's clock, by the caller's.

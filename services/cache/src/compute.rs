@@ -1,12 +1,13 @@
 //! Computing under a lock.
 
 use std::fmt::Display;
+use std::mem::discriminant;
 use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use keyward_engine::{
-    Commit, ErrorKind, Event, Expect, Json, Outcome, Put, Tier, Version, WatchSupport,
+    Commit, Entry, ErrorKind, Event, Expect, Json, Outcome, Put, Tier, Version, WatchSupport,
 };
 use keyward_key::{Key, KeyRange};
 use keyward_locks::{
@@ -67,8 +68,8 @@ impl Cache {
                 self.inner.metrics.shared.inc();
                 return Ok(stored.cached(Origin::Shared));
             }
-            Look::Stale(version) if stale == Stale::Dropped => {
-                self.drop_version(key, Some(version)).await?;
+            Look::Stale(found) if stale == Stale::Dropped => {
+                self.drop_found(key, Some(&found)).await?;
             }
             Look::Stale(_) | Look::Absent => {}
         }
@@ -156,13 +157,16 @@ impl Computing<'_> {
         metrics.computing_seconds.observe(begun.elapsed().as_secs_f64());
         match made {
             Ok(value) => {
-                let unchanged = self.unchanged(needed).await?;
+                let made_from = self.made_from(needed).await?;
                 if stale == Stale::Kept {
                     // They were made from what is about to be replaced. Before it is: who finds the
                     // new value looks no further.
                     dependants::of(self.cache, self.key).await?.delete(self.cache).await?;
                 }
-                let cached = self.publish(value, &unchanged).await?;
+                let cached = match &made_from {
+                    Some(made_from) => self.publish(value, made_from).await?,
+                    None => self.label().computed(value, None),
+                };
                 metrics.computed.inc();
                 Ok(cached)
             }
@@ -173,37 +177,52 @@ impl Computing<'_> {
         }
     }
 
-    /// The versions of what the result is made from.
-    async fn needed(&self) -> Result<Vec<Option<Version>>> {
+    /// What the result is made from, as it is.
+    async fn needed(&self) -> Result<Vec<Option<Entry>>> {
         let entries = self.cache.inner.store.get_many(&self.fetch.depends_on).await?;
-        let present = entries.into_iter().map(keyward_locks::present);
-        Ok(present.map(|entry| entry.map(|entry| entry.version)).collect())
+        Ok(entries.into_iter().map(keyward_locks::present).collect())
     }
 
-    /// What must still be so for the result to be cached: what was there when the computation began
-    /// is unchanged, and what was not there is what the computation left.
-    async fn unchanged(&self, before: Vec<Option<Version>>) -> Result<Vec<Expect>> {
-        let now = if before.contains(&None) { self.needed().await? } else { before.clone() };
-        let expect = |(before, now): (Option<Version>, Option<Version>)| {
-            before.or(now).map_or(Expect::Absent, Expect::Version)
-        };
-        Ok(before.into_iter().zip(now).map(expect).collect())
+    /// What the result was made from, if that can be told: what was there when the computation began,
+    /// unchanged; and where nothing was, or something too old to be used, what the computation left.
+    async fn made_from(&self, before: Vec<Option<Entry>>) -> Result<Option<Vec<Option<Entry>>>> {
+        let now = self.needed().await?;
+        let identity = |entry: &Entry| Stored::identity(entry.clone());
+        let unchanged = before.into_iter().zip(&now).all(|(before, now)| {
+            let used = before.filter(|entry| !self.is_too_old(entry));
+            used.is_none_or(|used| now.as_ref().map(identity) == Some(identity(&used)))
+        });
+        Ok(unchanged.then_some(now))
+    }
+
+    /// Whether an entry is one that this computation cannot have used: made of an earlier state of
+    /// the same source.
+    fn is_too_old(&self, entry: &Entry) -> bool {
+        let asked = &self.fetch.source;
+        Stored::of(entry.clone()).is_some_and(|stored| {
+            let same_kind = discriminant(&stored.label.source) == discriminant(asked);
+            same_kind && !stored.is_good_for(asked)
+        })
+    }
+
+    fn label(&self) -> Label {
+        let now = self.cache.inner.clock.now();
+        Label::new(now, &self.fetch.source, self.computation.clone())
     }
 
     /// Caches a result.
-    async fn publish(&self, value: Json, unchanged: &[Expect]) -> Result<Cached> {
-        let now = self.cache.inner.clock.now();
-        let mut label = Label::new(now, &self.fetch.source, self.computation.clone());
-        for (parent, expect) in self.fetch.depends_on.iter().zip(unchanged) {
-            if let Expect::Version(version) = expect {
-                label = label.made_from(parent, version);
+    async fn publish(&self, value: Json, made_from: &[Option<Entry>]) -> Result<Cached> {
+        let mut label = self.label();
+        for (parent, entry) in self.fetch.depends_on.iter().zip(made_from) {
+            if let Some(entry) = entry {
+                label = label.made_from(parent, &Stored::identity(entry.clone()));
             }
         }
         let put = label.put(&value, self.fetch.ttl)?;
         let mut pause = WRITE_PAUSE;
         for last in (0..WRITES_MAX).map(|n| n + 1 == WRITES_MAX) {
             let written = match self.cache.inner.store.capabilities().tier() {
-                Tier::Atomic => self.write_together(&put, unchanged).await,
+                Tier::Atomic => self.write_together(&put, made_from).await,
                 Tier::Recoverable | Tier::Advisory => self.write_alone(&put).await,
             };
             match written {
@@ -234,11 +253,17 @@ impl Computing<'_> {
     }
 
     /// In one commit, with what is kept about it; `None` if what it was made from has changed.
-    async fn write_together(&self, put: &Put, unchanged: &[Expect]) -> Result<Option<Version>> {
+    async fn write_together(
+        &self,
+        put: &Put,
+        made_from: &[Option<Entry>],
+    ) -> Result<Option<Version>> {
         let mut commit = Commit::new().put(self.key.clone(), put.clone());
-        for (parent, expect) in self.fetch.depends_on.iter().zip(unchanged) {
+        for (parent, entry) in self.fetch.depends_on.iter().zip(made_from) {
             let (edge, edge_put) = dependants::edge(parent, self.key, self.fetch.ttl)?;
-            commit = commit.check(parent.clone(), expect.clone()).put(edge, edge_put);
+            let version = entry.as_ref().map(|entry| entry.version.clone());
+            let expect = version.map_or(Expect::Absent, Expect::Version);
+            commit = commit.check(parent.clone(), expect).put(edge, edge_put);
         }
         let commit = Failure::forgotten(commit, self.key)?;
         match self.guard.commit(commit).await {
@@ -258,7 +283,7 @@ impl Computing<'_> {
             let (edge, edge_put) = dependants::edge(parent, self.key, self.fetch.ttl)?;
             store.put(edge, edge_put).await?;
         }
-        let write = |_: Option<&keyward_engine::Entry>| Ok(Change::Put(put.clone()));
+        let write = |_: Option<&Entry>| Ok(Change::Put(put.clone()));
         let updated = self.guard.update(self.key, write).await;
         let updated = updated.map_err(|error| self.refused(error))?;
         store.delete(Failure::count_key(self.key)?).await?;

@@ -131,12 +131,12 @@ async fn dependants(cache: &Cache, key: &Key) -> Result<Vec<(Key, Option<(Key, S
     }
 }
 
-/// What was made from one version of a key, and published while that version was dropped.
-pub(crate) async fn late(cache: &Cache, key: &Key, version: &Version) -> Result<Family> {
+/// What was made from what a key held, and published while that was dropped.
+pub(crate) async fn late(cache: &Cache, key: &Key, held: &str) -> Result<Family> {
     let mut family = Family::default();
     for (_, dependant) in dependants(cache, key).await? {
         let Some((child, stored)) = dependant else { continue };
-        if stored.label.is_made_from(key, version) {
+        if stored.label.is_made_from(key, held) {
             let below = of(cache, &child).await?;
             family.values.push((child, stored.entry.version));
             family.values.extend(below.values);
@@ -188,25 +188,20 @@ impl Cache {
     pub async fn invalidate(&self, key: &Key) -> Result<Dropped> {
         let entry = self.inner.store.get(key).await?;
         let stored = Stored::read(key, entry)?;
-        self.drop_version(key, stored.map(|stored| stored.entry.version)).await
+        self.drop_found(key, stored.as_ref()).await
     }
 
-    /// Drops what was made from a key, and then the key, if it still has this version.
-    pub(crate) async fn drop_version(
-        &self,
-        key: &Key,
-        version: Option<Version>,
-    ) -> Result<Dropped> {
+    /// Drops what was made from a key, and then what the key was found to hold, if it still does.
+    pub(crate) async fn drop_found(&self, key: &Key, found: Option<&Stored>) -> Result<Dropped> {
         let mut family = of(self, key).await?;
-        if let Some(version) = &version {
-            // First, so that it is dropped last.
-            family.values.insert(0, (key.clone(), version.clone()));
-        }
+        let Some(found) = found else {
+            return Ok(Dropped { values: family.delete(self).await? });
+        };
+        // First, so that it is dropped last.
+        family.values.insert(0, (key.clone(), found.entry.version.clone()));
         let mut values = family.delete(self).await?;
-        if let Some(version) = &version {
-            // From now on nothing that was made from this version can be published.
-            values += late(self, key, version).await?.delete(self).await?;
-        }
+        // From now on nothing that was made from it can be published.
+        values += late(self, key, &found.label.computation).await?.delete(self).await?;
         Ok(Dropped { values })
     }
 }

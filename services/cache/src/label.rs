@@ -53,7 +53,7 @@ pub(crate) struct Label {
     /// Which computation it was: the token of its lock. With it, one whose commit was not answered
     /// finds out whether it was done.
     pub computation: String,
-    /// The cached keys that it was made from, each with the version it had.
+    /// The cached keys that it was made from, each with the computation that had made it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub made_from: BTreeMap<String, String>,
 }
@@ -87,6 +87,13 @@ impl Stored {
         Some(Self { entry, label: metadata.cache })
     }
 
+    /// What tells the value of an entry from every other the key ever had. The version does too, but
+    /// it also moves when only the fence of an entry is raised.
+    pub fn identity(entry: Entry) -> String {
+        let version = entry.version.to_string();
+        Self::of(entry).map_or(version, |stored| stored.label.computation)
+    }
+
     pub fn is_good_for(&self, asked: &Source) -> bool {
         self.label.source.is_good_for(asked)
     }
@@ -115,16 +122,16 @@ impl Label {
         Self { created, source: source.clone(), computation, made_from: BTreeMap::new() }
     }
 
-    /// The same, made from this version of a cached key.
+    /// The same, made from what a key held.
     #[must_use]
-    pub fn made_from(mut self, key: &Key, version: &Version) -> Self {
-        self.made_from.insert(key.to_string(), version.to_string());
+    pub fn made_from(mut self, key: &Key, held: &str) -> Self {
+        self.made_from.insert(key.to_string(), held.to_owned());
         self
     }
 
-    /// Whether it was made from this version of a cached key.
-    pub fn is_made_from(&self, key: &Key, version: &Version) -> bool {
-        self.made_from.get(&key.to_string()).is_some_and(|known| *known == version.to_string())
+    /// Whether it was made from what a key held.
+    pub fn is_made_from(&self, key: &Key, held: &str) -> bool {
+        self.made_from.get(&key.to_string()).is_some_and(|known| known == held)
     }
 
     pub fn put(&self, value: &Json, ttl: Option<Duration>) -> Result<Put> {

@@ -11,9 +11,14 @@ on_every_engine!(
     everything_made_from_a_value_is_dropped_with_it,
     a_stale_original_is_dropped_with_its_translations,
     a_result_of_something_that_changed_meanwhile_is_not_cached,
+    a_computation_may_renew_what_it_is_made_from,
 );
-on_engines!(recoverable: Recoverable; everything_made_from_a_value_is_dropped_with_it,
-    a_stale_original_is_dropped_with_its_translations);
+on_engines!(recoverable: Recoverable;
+    everything_made_from_a_value_is_dropped_with_it,
+    a_stale_original_is_dropped_with_its_translations,
+    a_result_of_something_that_changed_meanwhile_is_not_cached,
+    a_computation_may_renew_what_it_is_made_from,
+);
 
 async fn everything_made_from_a_value_is_dropped_with_it(place: Place) {
     let (cache, runs) = (cache(&place).await, Runs::default());
@@ -77,4 +82,19 @@ async fn a_result_of_something_that_changed_meanwhile_is_not_cached(place: Place
     let made = cache.get_or_compute(&summary, &fetch, summarize).await.unwrap();
     assert_eq!((made.value, made.version), (json(r#""of the old one""#), None));
     assert_eq!(cache.get(&summary, &Source::Constant).await.unwrap(), None);
+}
+
+async fn a_computation_may_renew_what_it_is_made_from(place: Place) {
+    let (cache, runs) = (cache(&place).await, Runs::default());
+    let (original, summary) = (key("original"), key("summary"));
+    for asked in ["1", "2"] {
+        let fetch = version(asked).depends_on(original.clone());
+        let summarize = || async {
+            let text = cache.get_or_compute(&original, &version(asked), runs.make(asked)).await;
+            Ok::<_, String>(text.unwrap().value)
+        };
+        let made = cache.get_or_compute(&summary, &fetch, summarize).await.unwrap();
+        assert_eq!((made.value, made.version.is_some()), (json(asked), true), "{asked}");
+    }
+    assert_eq!(runs.count(), 2);
 }

@@ -17,6 +17,7 @@ pub struct Counts {
     pub asked: u64,
     pub answered: u64,
     pub failed: u64,
+    pub given_up: u64,
     pub crashes: u64,
     pub pauses: u64,
     pub lost: u64,
@@ -29,12 +30,19 @@ impl Counts {
         self.asked += other.asked;
         self.answered += other.answered;
         self.failed += other.failed;
+        self.given_up += other.given_up;
         self.crashes += other.crashes;
         self.pauses += other.pauses;
         self.lost += other.lost;
         self.computed += other.computed;
         self.published += other.published;
     }
+}
+
+/// Which computation made a value.
+pub fn run(value: &Json) -> u64 {
+    let value: Value = serde_json::from_slice(value.as_bytes()).unwrap();
+    value["run"].as_u64().unwrap()
 }
 
 pub struct Journal {
@@ -56,13 +64,14 @@ impl Journal {
     }
 
     /// The value that a new computation gives.
-    pub fn value(&mut self, key: &Key, modified: Timestamp) -> Json {
+    pub fn value(&mut self, key: &Key, modified: Timestamp, of: Option<u64>) -> Json {
         self.runs += 1;
         self.counts.computed += 1;
         let value = serde_json::json!({
             "key": key.to_string(),
             "modified": modified.as_second(),
             "run": self.runs,
+            "of": of,
         });
         Json::from_value(&value).unwrap()
     }
@@ -79,7 +88,7 @@ impl Journal {
     /// order.
     pub fn check(&self, published: &[(Key, Json)]) -> Counts {
         let mut latest: BTreeMap<&Key, i64> = BTreeMap::new();
-        let mut runs = BTreeSet::new();
+        let (mut runs, mut made) = (BTreeSet::new(), BTreeSet::new());
         for (key, value) in published {
             let value: Value = serde_json::from_slice(value.as_bytes()).unwrap();
             assert_eq!(value["key"], key.to_string());
@@ -88,12 +97,21 @@ impl Journal {
                 continue;
             }
             let modified = value["modified"].as_i64().unwrap();
+            // What it is made from may have changed, and then it is made again.
+            if let Some(of) = value["of"].as_u64() {
+                assert!(made.insert((key, modified, of)), "{key}: {value} was published twice");
+                continue;
+            }
             if let Some(before) = latest.insert(key, modified) {
                 assert!(before < modified, "{key}: {modified} was published after {before}");
             }
         }
         let counts = self.counts;
-        assert_eq!(counts.asked, counts.answered + counts.failed, "somebody was told nothing");
+        assert_eq!(
+            counts.asked,
+            counts.answered + counts.failed + counts.given_up,
+            "somebody was told nothing"
+        );
         Counts { published: runs.len() as u64, ..counts }
     }
 }

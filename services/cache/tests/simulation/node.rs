@@ -14,10 +14,12 @@ use keyward_testkit::{Faults, FaultyEngine, Rates, VirtualClock};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::journal::Journal;
+use crate::journal::{self, Journal};
 use crate::recorder::Recorder;
 
-const KEYS: [&str; 2] = ["result:a", "result:b"];
+const KEYS: [&str; 3] = ["result:a", "result:b", MADE];
+/// Made from the first.
+const MADE: &str = "result:c";
 const REQUESTS: usize = 6;
 /// How many callers of one process ask at the same time.
 const CALLERS: usize = 2;
@@ -112,9 +114,19 @@ impl Node {
         let key = Key::parse(KEYS[self.rng.usize(..KEYS.len())]).unwrap();
         let takes = Duration::from_millis(self.rng.u64(..3_000));
         let fails = self.rng.u8(..) < 20;
+        // Some give up.
+        let patience = match self.rng.u8(..) < 30 {
+            true => Duration::from_millis(self.rng.u64(..3_000)),
+            false => Duration::MAX,
+        };
         let (cache, journal) = (self.cache.clone(), self.journal.clone());
         tokio::task::spawn_local(async move {
-            ask(&cache, &key, takes, fails, &journal).await;
+            if tokio::time::timeout(patience, ask(&cache, &key, takes, fails, &journal))
+                .await
+                .is_err()
+            {
+                journal.borrow_mut().counts.given_up += 1;
+            }
         })
     }
 
@@ -152,12 +164,29 @@ async fn ask(
 ) {
     let modified = journal.borrow().modified();
     journal.borrow_mut().counts.asked += 1;
-    let fetch = Fetch::of(Source::Modified(modified)).lease(LEASE).wait_max(WAIT_MAX);
-    let compute = || async {
+    let plain = || Fetch::of(Source::Modified(modified)).lease(LEASE).wait_max(WAIT_MAX);
+    let value = async |of: Option<u64>| -> Result<_, String> {
         sleep(takes).await;
-        if fails { Err("by chance") } else { Ok(journal.borrow_mut().value(key, modified)) }
+        if fails {
+            Err("by chance".into())
+        } else {
+            Ok(journal.borrow_mut().value(key, modified, of))
+        }
     };
-    let answer = cache.get_or_compute(key, &fetch, compute).await;
+    let answer = if key.to_string() == MADE {
+        let parent = Key::parse(KEYS[0]).unwrap();
+        let compute = || async {
+            let asked = parent.clone();
+            let first =
+                || async { Ok::<_, String>(journal.borrow_mut().value(&asked, modified, None)) };
+            let made = cache.get_or_compute(&parent, &plain(), first).await;
+            let made = made.map_err(|error| error.to_string())?;
+            value(Some(journal::run(&made.value))).await
+        };
+        cache.get_or_compute(key, &plain().depends_on(parent.clone()), compute).await
+    } else {
+        cache.get_or_compute(key, &plain(), || value(None)).await
+    };
     let mut journal = journal.borrow_mut();
     match answer {
         Ok(cached) => journal.answered(key, modified, &cached.value),
