@@ -65,8 +65,8 @@ impl Records {
     /// The records of these spaces, which all live in `store`. What the store's engine cannot do for
     /// them is refused here.
     ///
-    /// On engines that commit one key at a time, a change that meets others waits a moment before it
-    /// is tried again: the runtime must have its timers enabled.
+    /// A change that meets others waits a moment before it is tried again: the runtime must have its
+    /// timers enabled.
     pub fn open(
         store: Store,
         spaces: impl IntoIterator<Item = Declaration>,

@@ -1,4 +1,4 @@
-//! Pauses between attempts, where commits take one key.
+//! Pauses between attempts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -8,11 +8,12 @@ use keyward_engine::{
 };
 use keyward_key::Key;
 use keyward_memory::{Memory, Options};
-use keyward_records::{Caller, Records};
+use keyward_records::{Caller, Record, Records};
+use keyward_stores::{Kind, Place};
 use keyward_testkit::VirtualClock;
 use tokio::time::Instant;
 
-use crate::fixture::{draft, key, schema};
+use crate::fixture::{draft, json, key, open, own, put, schema};
 
 /// An engine on which somebody else is faster so many times, at every key of people.
 struct Busy {
@@ -92,4 +93,33 @@ async fn rivals_do_not_wait_equally_long() {
     };
     let (ada, bob) = tokio::join!(wait("ada"), wait("bob"));
     assert_ne!(ada, bob);
+}
+
+/// Many who count in one record at once all count, where a commit takes several keys.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_hundred_who_count_in_one_record_all_count() {
+    let place = Place::new(Kind::Embedded);
+    let records = open(place.store().await, &place);
+    let notes = records.space("notes", &Caller::user("ada")).unwrap();
+    let count = own(&notes, "count");
+    put(&notes, "count", r#"{"title":"t","n":0}"#).await;
+    let tasks: Vec<_> = (0..200)
+        .map(|_| {
+            let (notes, count) = (notes.clone(), count.clone());
+            tokio::spawn(async move {
+                let more = |record: Option<&Record>| {
+                    let text = record.unwrap().value.as_str();
+                    let n: u64 =
+                        text.split("\"n\":").nth(1).unwrap().replace('}', "").parse().unwrap();
+                    Ok(Some(json(&format!(r#"{{"title":"t","n":{}}}"#, n + 1))))
+                };
+                notes.update(&count, more).await.map(|written| written.is_accepted())
+            })
+        })
+        .collect();
+    for task in tasks {
+        assert!(task.await.unwrap().unwrap());
+    }
+    let record = notes.get(&count).await.unwrap().unwrap();
+    assert_eq!(record.value.as_str(), r#"{"title":"t","n":200}"#);
 }

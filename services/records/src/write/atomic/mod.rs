@@ -12,6 +12,7 @@ use keyward_key::Key;
 use self::plan::{Assembled, Meaning, Plan, Planned, plan};
 pub(super) use self::relocate::relocate;
 use super::ATTEMPTS_MAX;
+use super::backoff::Backoff;
 use crate::catalog::Snapshot;
 use crate::change::{Change, ChangeKind, Current, Precondition, Written};
 use crate::index::IndexEntry;
@@ -23,7 +24,14 @@ pub(super) async fn write(space: &Space, changes: &mut [Change<'_>]) -> Result<V
     space.ensure_indexes().await?;
     let shared = &space.shared;
     let mut catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
+    let key = changes.first().map(|change| change.target.key.clone());
+    let key = key.unwrap_or_else(|| shared.catalog.key().clone());
+    let mut backoff = Backoff::new(shared, &key);
     for attempt in 0..ATTEMPTS_MAX {
+        // Most conflicts are over by the time they are told: the first one is answered at once.
+        if attempt > 1 {
+            backoff.pause().await;
+        }
         let currents = read(space, changes, attempt).await?;
         let planned = match plan(space, &catalog, changes, &currents).await? {
             Planned::Done(written) => return Ok(written),
@@ -38,8 +46,6 @@ pub(super) async fn write(space: &Space, changes: &mut [Change<'_>]) -> Result<V
             }
         }
     }
-    let key = changes.first().map(|change| change.target.key.clone());
-    let key = key.unwrap_or_else(|| shared.catalog.key().clone());
     Err(Error::Contended { key, attempts: ATTEMPTS_MAX })
 }
 

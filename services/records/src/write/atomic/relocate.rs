@@ -5,7 +5,7 @@ use keyward_key::Key;
 
 use super::plan::{Assembled, Meaning, Plan};
 use super::step::{Versions, step};
-use super::{ATTEMPTS_MAX, look_again};
+use super::{ATTEMPTS_MAX, Backoff, look_again};
 use crate::access::Admitted;
 use crate::change::{Change, Current, Decision};
 use crate::history::{Going, Moving};
@@ -24,8 +24,12 @@ pub(in crate::write) async fn relocate(
     let shared = &to.shared;
     let mut catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
     let keys = [old.key.clone(), new.key.clone()];
+    let mut backoff = Backoff::new(shared, &old.key);
     let mut attempts = 0;
     while attempts < ATTEMPTS_MAX {
+        if attempts > 1 {
+            backoff.pause().await;
+        }
         attempts += 1;
         let mut entries = shared.store.get_many(&keys).await?.into_iter();
         let mut current = |key: &Key| {
