@@ -102,7 +102,7 @@ pub(crate) async fn page(
         Tier::Atomic => add_together(space, &catalog, kept, walked.rows, &mut built).await?,
         Tier::Recoverable | Tier::Advisory => {
             for row in walked.rows {
-                match write::reindex(space, &row.key).await {
+                match write::reindex(space, &row.key, Some(index)).await {
                     Ok(entries) => built.entries += entries,
                     Err(error @ (Error::UniqueClash { .. } | Error::Unindexable { .. })) => {
                         built.clashes.push((row.key, error.to_string()));
@@ -269,7 +269,8 @@ fn commit(space: &Space, catalog: &Snapshot, items: &[Item]) -> Commit {
 }
 
 /// Adds the entries that a record lacks, of all its indexes or of one, in one commit that goes by
-/// what the record is, and gives their number. A unique entry that names a record which does not
+/// what the record is, and gives their number. It is an error if that one cannot take the value;
+/// among all, one that cannot holds none of it. A unique entry that names a record which does not
 /// have the value is taken over from it.
 pub(crate) async fn complete(space: &Space, key: &Key, only: Option<&str>) -> Result<usize> {
     let shared = &space.shared;
@@ -281,7 +282,11 @@ pub(crate) async fn complete(space: &Space, key: &Key, only: Option<&str>) -> Re
         for kept in catalog.kept(&space.access.space.name).iter() {
             if only.is_none_or(|only| kept.layout.index.name == only) {
                 let kept_alone = std::slice::from_ref(kept);
-                let added = space.entries(kept_alone, &target, &current.record.value)?;
+                let value = &current.record.value;
+                let added = match only {
+                    Some(_) => space.entries(kept_alone, &target, value)?,
+                    None => space.held(kept_alone, &target, value),
+                };
                 entries.extend(added.into_iter().map(|entry| (entry, kept.layout.clone())));
             }
         }

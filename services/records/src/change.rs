@@ -9,6 +9,8 @@ use keyward_schema::Space;
 
 use crate::access::Admitted;
 use crate::bookkeeping::Bookkeeping;
+use crate::catalog::Kept;
+use crate::index::IndexEntry;
 use crate::{Error, Merge, Result};
 
 /// A record.
@@ -302,6 +304,20 @@ impl Change<'_> {
             _ => None,
         };
         Ok(Decision::Write(NewState { value, metadata, expiry, ttl_ms }))
+    }
+
+    /// The entries of the value that is to be written. What is only to live on stays in the indexes
+    /// that have it, though another one could not take it.
+    pub fn entries(
+        &self,
+        space: &crate::Space,
+        indexes: &[Kept],
+        value: &Json,
+    ) -> Result<Vec<IndexEntry>> {
+        match self.kind {
+            ChangeKind::Touch => Ok(space.held(indexes, &self.target, value)),
+            _ => space.entries(indexes, &self.target, value),
+        }
     }
 
     /// When the record ends, and how long it lives.

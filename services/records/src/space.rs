@@ -228,6 +228,18 @@ impl Space {
         Ok(entries)
     }
 
+    /// The entries that a stored value holds. An index that cannot take the value holds none of it:
+    /// what is stored can always be corrected or removed.
+    pub(crate) fn held(
+        &self,
+        indexes: &[Kept],
+        target: &Admitted,
+        value: &Json,
+    ) -> Vec<IndexEntry> {
+        let each = indexes.chunks(1).flat_map(|kept| self.entries(kept, target, value));
+        each.flatten().collect()
+    }
+
     /// The error for a unique entry that another record has. The record is named only to those who
     /// may see it.
     pub(crate) fn clash(&self, entry: &Key, holder: Option<Key>) -> Error {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use keyward_engine::{Expiry, Limits, Put, Store};
 use keyward_migrate::{Doctor, Pause, Probed, probe};
-use keyward_records::{Draft, Records};
+use keyward_records::{Draft, Query, Records};
 use keyward_stores::{Kind, Place, on_engines, on_every_engine};
 
 use crate::fixture::{
-    assert_well, examine, fill, json, key, open, operator, put_raw, records, rows,
+    Jumping, assert_well, examine, fill, json, key, open, operator, put_raw, records, rows,
 };
 
 on_every_engine!(every_kind_of_damage_is_found_and_mended, a_healthy_engine_swaps_soundly);
@@ -228,5 +228,29 @@ async fn what_a_writer_left_who_never_came_back_is_told() {
     for repair in [false, true] {
         let told = suspected(Vec::new(), repair).await;
         assert_eq!(told, [format!("left-marker {repair}"), format!("orphaned-entry {repair}")]);
+    }
+}
+
+/// Entries of an earlier value go, and what another index of the record lacks comes, though one index
+/// cannot take its value.
+#[tokio::test(start_paused = true)]
+async fn a_doctor_gets_past_a_record_that_one_index_cannot_take() {
+    let schema = SCHEMA.replacen("slug = { type", "n = {}\nslug = { type", 1);
+    let two = format!("{schema}[spaces.notes.indexes.by_n]\nfield = \"n\"\ntype = \"integer\"\n");
+    for kind in [Kind::Memory, Kind::Recoverable] {
+        let place = Place::new(kind);
+        let records = open(&place, &two).await;
+        let notes = operator(&records, "notes");
+        let note = key("user:ada:notes:n1");
+        let right = Draft::new(json(r#"{"title":"a","n":1}"#));
+        assert!(notes.put(&note, right).await.unwrap().is_accepted());
+        put_raw(records.store(), "user:ada:notes:n1", r#"{"title":"b","n":"x"}"#).await;
+        let doctor = Doctor::new(records.clone()).repair(true);
+        let report = doctor.pausing(Jumping(place.clock().clone())).run(|_| ()).await.unwrap();
+        assert_eq!(report.counts.get("unindexable"), Some(&1), "{report:?}");
+        let found = notes.query(&Query::index("by_title").owner("ada").equal("b")).await.unwrap();
+        assert_eq!(found.records.len(), 1);
+        let again = examine(&records).await;
+        assert_eq!(again.counts.keys().copied().collect::<Vec<_>>(), ["unindexable"], "{again:?}");
     }
 }

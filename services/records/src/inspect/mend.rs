@@ -16,7 +16,7 @@ impl Inspector {
                 let Some(space) = self.space_of(record) else { return Ok(false) };
                 let completed = match space.guarantee() {
                     Tier::Atomic => complete(space, record, None).await,
-                    Tier::Recoverable | Tier::Advisory => write::reindex(space, record).await,
+                    Tier::Recoverable | Tier::Advisory => write::reindex(space, record, None).await,
                 };
                 match completed {
                     Ok(_) => Ok(true),

@@ -4,6 +4,7 @@
 use keyward_engine::{Commit, Put};
 use keyward_key::Key;
 
+use super::require;
 use crate::bookkeeping::Bookkeeping;
 use crate::build::admitted;
 use crate::change::{Change, Decision, Written};
@@ -20,7 +21,7 @@ pub(super) async fn write(space: &Space, mut change: Change<'_>) -> Result<Writt
     let decision = change.decide(&space.access.space, current.as_ref())?;
     let before = current.as_ref().map(|current| current.record.version.clone());
     let old = match &current {
-        Some(current) => space.entries(&indexes, &change.target, &current.record.value)?,
+        Some(current) => space.held(&indexes, &change.target, &current.record.value),
         None => Vec::new(),
     };
     let key = change.target.key.clone();
@@ -33,7 +34,7 @@ pub(super) async fn write(space: &Space, mut change: Change<'_>) -> Result<Writt
             Ok(Written::Removed)
         }
         Decision::Write(new) => {
-            let entries = space.entries(&indexes, &change.target, &new.value)?;
+            let entries = change.entries(space, &indexes, &new.value)?;
             let kept = Bookkeeping { ttl_ms: new.ttl_ms, ..Bookkeeping::default() };
             let metadata = kept.join(new.metadata.as_ref())?;
             let put = Put { value: new.value, metadata, expiry: new.expiry };
@@ -49,12 +50,13 @@ pub(super) async fn write(space: &Space, mut change: Change<'_>) -> Result<Writt
     }
 }
 
-pub(super) async fn reindex(space: &Space, key: &Key) -> Result<usize> {
+pub(super) async fn reindex(space: &Space, key: &Key, only: Option<&str>) -> Result<usize> {
     let shared = &space.shared;
     let catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
     let indexes = catalog.kept(&space.access.space.name);
     let Some(current) = space.current(key).await? else { return Ok(0) };
-    let entries = space.entries(&indexes, &admitted(space, key), &current.record.value)?;
+    require(space, &indexes, only, &current)?;
+    let entries = space.held(&indexes, &admitted(space, key), &current.record.value);
     let written = entries.len();
     for entry in entries {
         let expiry = current.record.expires.map(keyward_engine::Expiry::At);

@@ -12,6 +12,7 @@ pub(crate) use atomic::holder;
 
 use self::backoff::Backoff;
 use crate::access::Admitted;
+use crate::build::admitted;
 use crate::catalog::Kept;
 use crate::change::{Change, Current, Precondition, Written};
 use crate::relocate::Relocated;
@@ -45,11 +46,22 @@ pub(crate) async fn together(space: &Space, changes: &mut [Change<'_>]) -> Resul
 }
 
 /// Adds the entries that a record lacks, where these are not kept in the same commit, and gives their
-/// number.
-pub(crate) async fn reindex(space: &Space, key: &Key) -> Result<usize> {
+/// number. It is an error if the index `only` cannot take its value; another index that cannot holds
+/// none of it.
+pub(crate) async fn reindex(space: &Space, key: &Key, only: Option<&str>) -> Result<usize> {
     match space.guarantee() {
-        Tier::Recoverable => recoverable::reindex(space, key).await,
-        Tier::Atomic | Tier::Advisory => advisory::reindex(space, key).await,
+        Tier::Recoverable => recoverable::reindex(space, key, only).await,
+        Tier::Atomic | Tier::Advisory => advisory::reindex(space, key, only).await,
+    }
+}
+
+/// Refuses a record that one index cannot take.
+fn require(space: &Space, indexes: &[Kept], only: Option<&str>, current: &Current) -> Result<()> {
+    let target = admitted(space, &current.record.key);
+    let named = |kept: &&[Kept]| only == Some(kept[0].layout.index.name.as_str());
+    match indexes.chunks(1).find(named) {
+        Some(kept) => space.entries(kept, &target, &current.record.value).map(drop),
+        None => Ok(()),
     }
 }
 

@@ -12,7 +12,7 @@ use keyward_engine::{Commit, Entry, Expect, Expiry, ExpirySupport, Outcome, Put,
 use keyward_key::Key;
 
 use super::backoff::Backoff;
-use super::{ATTEMPTS_MAX, holder};
+use super::{ATTEMPTS_MAX, holder, require};
 use crate::bookkeeping::Bookkeeping;
 use crate::build::admitted;
 use crate::catalog::{Kept, Snapshot};
@@ -54,8 +54,9 @@ pub(super) async fn write(space: &Space, mut change: Change<'_>) -> Result<Writt
     Err(Error::Contended { key, attempts: ATTEMPTS_MAX })
 }
 
-/// Makes sure that a record has all its entries, and gives their number.
-pub(super) async fn reindex(space: &Space, key: &Key) -> Result<usize> {
+/// Makes sure that a record has all its entries, and gives their number. It is an error if the index
+/// `only` cannot take its value; another index that cannot holds none of it.
+pub(super) async fn reindex(space: &Space, key: &Key, only: Option<&str>) -> Result<usize> {
     let shared = &space.shared;
     let target = admitted(space, key);
     let mut backoff = Backoff::new(shared, key);
@@ -65,7 +66,8 @@ pub(super) async fn reindex(space: &Space, key: &Key) -> Result<usize> {
         let Some(current) = space.current(key).await?.filter(|current| !current.kept.marker) else {
             return Ok(0);
         };
-        let entries = space.entries(&indexes, &target, &current.record.value)?;
+        require(space, &indexes, only, &current)?;
+        let entries = space.held(&indexes, &target, &current.record.value);
         let expiry = current.record.expires.map(Expiry::At);
         for entry in &entries {
             touch(space, &indexes, key, entry, expiry).await?;
@@ -95,11 +97,11 @@ impl Writer<'_> {
         let (space, target) = (self.space, &self.change.target);
         let live = current.as_ref().filter(|current| !current.kept.marker);
         let old = match live {
-            Some(current) => space.entries(self.indexes, target, &current.record.value)?,
+            Some(current) => space.held(self.indexes, target, &current.record.value),
             None => Vec::new(),
         };
         let wanted = match &new {
-            Some(new) => space.entries(self.indexes, target, &new.value)?,
+            Some(new) => self.change.entries(space, self.indexes, &new.value)?,
             None => Vec::new(),
         };
         let expiry = new.as_ref().and_then(|new| new.expiry);
@@ -242,20 +244,20 @@ async fn touch(
 /// that is under way. False if it changed meanwhile; an error if it does hold it.
 async fn revoke(space: &Space, indexes: &[Kept], owner: &Key, entry: &Key) -> Result<bool> {
     let Some(current) = space.current(owner).await? else { return Ok(true) };
-    if holds(space, indexes, &current, entry)? {
+    if holds(space, indexes, &current, entry) {
         return Err(space.clash(entry, Some(owner.clone())));
     }
     move_version(space, &current).await
 }
 
 /// Whether a record has an entry by what its value is.
-fn holds(space: &Space, indexes: &[Kept], current: &Current, entry: &Key) -> Result<bool> {
+fn holds(space: &Space, indexes: &[Kept], current: &Current, entry: &Key) -> bool {
     if current.kept.marker {
-        return Ok(false);
+        return false;
     }
     let target = admitted(space, &current.record.key);
-    let entries = space.entries(indexes, &target, &current.record.value)?;
-    Ok(entries.iter().any(|held| held.key == *entry))
+    let entries = space.held(indexes, &target, &current.record.value);
+    entries.iter().any(|held| held.key == *entry)
 }
 
 /// Writes a record again as it is. False if it changed meanwhile.
@@ -280,7 +282,7 @@ pub(super) async fn remove_orphan(
     owner: &Key,
 ) -> Result<bool> {
     if let Some(current) = space.current(owner).await?
-        && (holds(space, indexes, &current, entry)? || !move_version(space, &current).await?)
+        && (holds(space, indexes, &current, entry) || !move_version(space, &current).await?)
     {
         return Ok(false);
     }

@@ -5,6 +5,7 @@
 mod aging;
 mod changing;
 mod contending;
+mod declared;
 mod fixture;
 mod listing;
 mod past;
@@ -12,3 +13,4 @@ mod places;
 mod querying;
 mod refusing;
 mod sharing;
+mod unfit;

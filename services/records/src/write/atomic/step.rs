@@ -52,7 +52,7 @@ pub(super) async fn step(
     let target = &change.target;
     let before = current.map(|current| current.record.version.clone());
     let old = match current {
-        Some(current) => space.entries(indexes, target, &current.record.value)?,
+        Some(current) => space.held(indexes, target, &current.record.value),
         None => Vec::new(),
     };
     let unheld = unheld(space, indexes, &target.key, &old).await?;
@@ -77,7 +77,7 @@ pub(super) async fn step(
             unheld.spare(&mut step);
         }
         Decision::Write(new) => {
-            let entries = space.entries(indexes, target, &new.value)?;
+            let entries = change.entries(space, indexes, &new.value)?;
             // Entries end together with their record, so they all move when its end does.
             let ends = new.expiry.is_some()
                 || current.is_some_and(|current| current.record.expires.is_some());
