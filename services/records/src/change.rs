@@ -289,9 +289,12 @@ impl Change<'_> {
                 None => return Ok(Decision::Leave),
             },
         };
-        check_value(space, &value)?;
-        if let Some(metadata) = &metadata {
-            Bookkeeping::admit(metadata)?;
+        // What is only to live on is not judged again: the schema may ask for more by now.
+        if !matches!(self.kind, ChangeKind::Touch) {
+            check_value(space, &value)?;
+            if let Some(metadata) = &metadata {
+                Bookkeeping::admit(metadata)?;
+            }
         }
         let own = current.and_then(|current| current.kept.ttl_ms).map(Duration::from_millis);
         let (expiry, ttl) = self.lifetime(space, record, own);

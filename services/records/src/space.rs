@@ -59,15 +59,18 @@ impl Space {
     /// A record.
     ///
     /// Where the space's lifetime is sliding and the record is past half of its life, its life begins
-    /// anew first; that changes its version.
+    /// anew first; that changes its version. If its life cannot be prolonged, the record is given
+    /// all the same.
     pub async fn get(&self, key: &Key) -> Result<Option<Record>> {
         let target = self.access.admit(key, Act::Read)?;
         match self.current(&target.key).await? {
             Some(current) if self.is_past_half(&current) => {
-                let touched = self.touch(target, &current).await;
+                if self.touch(target, &current).await.is_err() {
+                    return Ok(current.live());
+                }
                 // Someone else may have changed it; then that was the touch.
                 let again = self.current(&current.record.key).await?;
-                touched.map(|_| again.and_then(Current::live))
+                Ok(again.and_then(Current::live))
             }
             current => Ok(current.and_then(Current::live)),
         }
