@@ -15,6 +15,10 @@ use crate::query::LIMIT_MAX;
 use crate::space::Space;
 use crate::{Error, Result, write};
 
+/// How the segment of a number starts: 20 digits last longer than a record can be changed. What goes
+/// on below a record by other names is not looked at when its versions are.
+const NUMBER_START: &str = "0000";
+
 /// A version of a record, as it once was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Past {
@@ -155,7 +159,7 @@ async fn newest(space: &Space, prefix: &Prefix) -> Result<u64> {
 }
 
 /// The rows of one record, the newest first: at most `limit`, those before number `before` if one is
-/// given. Below them may be those of records whose keys go on where this one's ends.
+/// given. Among them may be those of records whose keys go on where this one's ends.
 async fn rows(
     space: &Space,
     prefix: &Prefix,
@@ -164,7 +168,7 @@ async fn rows(
     want: Want,
 ) -> Result<Vec<keyward_engine::Row>> {
     let depth = prefix.depth() + 1;
-    let mut range = KeyRange::under(prefix);
+    let mut range = KeyRange::segment_prefix(prefix, NUMBER_START);
     if let Some(before) = before {
         range = range.before(&row_key(prefix, before)?);
     }

@@ -1,9 +1,14 @@
 //! Earlier versions.
 
+use std::sync::Arc;
+
+use keyward_engine::{Store, Tier};
 use keyward_records::{Caller, Precondition, Written};
 use keyward_stores::{Place, on_every_engine};
+use keyward_testkit::{Faults, FaultyEngine};
 
-use crate::fixture::{Fixture, draft, own, put};
+use crate::declared::{memory, open_store};
+use crate::fixture::{Fixture, draft, key, own, put};
 
 on_every_engine!(the_last_versions_are_kept, an_earlier_version_comes_back);
 
@@ -55,4 +60,40 @@ async fn an_earlier_version_comes_back(place: Place) {
     let other = own(&pages, "r");
     let put = pages.create(&other, draft(r#"{"slug":"three"}"#)).await.unwrap();
     assert!(put.is_accepted());
+}
+
+const DOCUMENTS: &str = r#"
+[stores.app]
+[spaces.documents]
+key = "shared:documents:{document}[:{part}]"
+ownership = "shared"
+history = 3
+"#;
+
+#[tokio::test]
+async fn versions_are_found_at_once_beside_those_of_many_parts() {
+    let (memory, clock) = memory(Tier::Atomic);
+    let engine = FaultyEngine::new(Arc::new(memory), Faults::none());
+    let records = open_store(Store::new(engine.clone()), &clock, DOCUMENTS);
+    let documents = records.space("documents", &Caller::operator()).unwrap();
+    for n in 0..100 {
+        for part in [format!("part{n}"), n.to_string()] {
+            let part = key(&format!("shared:documents:d:{part}"));
+            assert!(documents.put(&part, draft("1")).await.unwrap().is_accepted());
+        }
+    }
+    // One whose name looks like a number is passed over.
+    let part = key("shared:documents:d:00000000000000000002");
+    assert!(documents.put(&part, draft("1")).await.unwrap().is_accepted());
+    let before = engine.calls();
+    let document = key("shared:documents:d");
+    assert!(documents.put(&document, draft("1")).await.unwrap().is_accepted());
+    let calls = engine.calls() - before;
+    assert!(calls < 10, "{calls} engine calls for one put");
+    assert!(documents.put(&document, draft("2")).await.unwrap().is_accepted());
+    let before = engine.calls();
+    let past = documents.history(&document, None, 10).await.unwrap();
+    let calls = engine.calls() - before;
+    assert_eq!(past.iter().map(|past| past.seq).collect::<Vec<_>>(), [2, 1]);
+    assert!(calls < 10, "{calls} engine calls for one history");
 }
