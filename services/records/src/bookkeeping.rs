@@ -16,6 +16,13 @@ pub(crate) struct Bookkeeping {
     /// The number of the record's newest version in its history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// The number of the oldest version that is kept; unknown after a move.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest: Option<u64>,
+    /// Until when all versions are kept at least, in milliseconds since 1970; nothing if they have
+    /// no end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub past_until_ms: Option<i64>,
     /// The record's own time to live, where reading prolongs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,

@@ -1,14 +1,18 @@
 //! Earlier versions of records: rows beside them, numbered, written in the same commit.
 
+mod lifetime;
 mod moving;
 
 use jiff::Timestamp;
-use keyward_engine::{Expiry, Json, Order, Put, Scan, Want, Write};
+use keyward_engine::{Json, Order, Put, Scan, Want, Write};
 use keyward_key::{Key, KeyRange, Prefix};
 
+use self::lifetime::{End, end_of_removal};
+pub(crate) use lifetime::prolong;
 pub(crate) use moving::{Going, Moving};
 
 use crate::access::Act;
+use crate::bookkeeping::Bookkeeping;
 use crate::change::{Change, ChangeKind, Current, NewState, Precondition, Ttl, Written};
 use crate::field::{members, object, quoted};
 use crate::query::LIMIT_MAX;
@@ -18,6 +22,9 @@ use crate::{Error, Result, write};
 /// How the segment of a number starts: 20 digits last longer than a record can be changed. What goes
 /// on below a record by other names is not looked at when its versions are.
 const NUMBER_START: &str = "0000";
+/// How many versions that are too many go with one change: after the schema asks for fewer, there may
+/// be many.
+const DROPPED_MAX: u64 = 16;
 
 /// A version of a record, as it once was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,17 +88,29 @@ impl Space {
 /// A row to be written.
 pub(crate) struct Row {
     pub key: Key,
-    pub seq: u64,
+    seq: u64,
     value: Json,
-    /// The row that is one too many then.
-    dropped: Option<Key>,
+    end: Option<End>,
+    /// The rows that are too many then.
+    dropped: Vec<Key>,
+    /// The number of the oldest row that stays.
+    oldest: u64,
 }
 
 impl Row {
-    pub fn writes(&self, expiry: Option<Expiry>) -> impl Iterator<Item = Write> {
+    pub fn writes(&self) -> impl Iterator<Item = Write> {
+        let expiry = self.end.map(|end| end.expiry);
         let put = Put { value: self.value.clone(), metadata: None, expiry };
-        let dropped = self.dropped.clone().map(Write::Delete);
+        let dropped = self.dropped.iter().cloned().map(Write::Delete);
         [Write::Put(self.key.clone(), put)].into_iter().chain(dropped)
+    }
+
+    /// What is kept beside the record from now on.
+    pub fn note(&self, kept: &mut Bookkeeping) {
+        kept.seq = Some(self.seq);
+        kept.oldest = Some(self.oldest);
+        let ends = self.end.map(|end| end.at.as_millisecond());
+        kept.past_until_ms = [kept.past_until_ms, ends].into_iter().flatten().min();
     }
 }
 
@@ -120,12 +139,14 @@ pub(crate) async fn next(
     }
     let key = &change.target.key;
     let prefix = prefix(&space.access.space.name, key);
-    let last = match current.and_then(|current| current.kept.seq) {
-        Some(seq) => seq,
+    let known = current.and_then(|current| Some((current.kept.oldest?, current.kept.seq?)));
+    let numbers = match known {
+        Some(known) => Some(known),
         // Also after a record was deleted, its numbers go on.
-        None => newest(space, &prefix).await?,
+        None => numbers(space, &prefix).await?,
     };
-    let seq = last + 1;
+    let seq = numbers.map_or(0, |(_, newest)| newest) + 1;
+    let oldest = numbers.map_or(seq, |(oldest, _)| oldest);
     let act = match (&change.kind, new) {
         (_, None) => "delete",
         (ChangeKind::Merge(_), _) => "merge",
@@ -146,9 +167,24 @@ pub(crate) async fn next(
     ];
     let value = object(members.into_iter().filter_map(|(name, text)| Some((name, text?))));
     let kept = u64::try_from(versions_max.get()).unwrap_or(u64::MAX);
-    let dropped = seq.checked_sub(kept).filter(|seq| *seq > 0);
-    let dropped = dropped.map(|seq| row_key(&prefix, seq)).transpose()?;
-    Ok(Some(Row { key: row_key(&prefix, seq)?, seq, value: Json::from_stored(value), dropped }))
+    // Those that stay are the newest so many, this one included.
+    let staying = (seq + 1).saturating_sub(kept).clamp(oldest, oldest + DROPPED_MAX);
+    let dropped: Result<Vec<Key>> = (oldest..staying).map(|seq| row_key(&prefix, seq)).collect();
+    let end = match new {
+        Some(new) => new.expiry.map(|expiry| End::beyond(expiry, space.shared.clock.now())),
+        None => end_of_removal(space, current.and_then(|current| current.record.expires)),
+    };
+    let (key, value) = (row_key(&prefix, seq)?, Json::from_stored(value));
+    Ok(Some(Row { key, seq, value, end, dropped: dropped?, oldest: staying }))
+}
+
+/// The numbers of the oldest and the newest row of a record.
+async fn numbers(space: &Space, prefix: &Prefix) -> Result<Option<(u64, u64)>> {
+    let rows = rows(space, prefix, None, usize::MAX, Want::Keys).await?;
+    match (rows.last(), rows.first()) {
+        (Some(oldest), Some(newest)) => Ok(Some((seq_of(&oldest.key)?, seq_of(&newest.key)?))),
+        _ => Ok(None),
+    }
 }
 
 async fn newest(space: &Space, prefix: &Prefix) -> Result<u64> {

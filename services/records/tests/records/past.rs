@@ -1,13 +1,15 @@
 //! Earlier versions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use keyward_engine::{Store, Tier};
-use keyward_records::{Caller, Precondition, Written};
+use keyward_key::Key;
+use keyward_records::{Caller, Precondition, Space, Ttl, Written};
 use keyward_stores::{Place, on_every_engine};
 use keyward_testkit::{Faults, FaultyEngine};
 
-use crate::declared::{memory, open_store};
+use crate::declared::{memory, open, open_store};
 use crate::fixture::{Fixture, draft, key, own, put};
 
 on_every_engine!(the_last_versions_are_kept, an_earlier_version_comes_back);
@@ -96,4 +98,90 @@ async fn versions_are_found_at_once_beside_those_of_many_parts() {
     let calls = engine.calls() - before;
     assert_eq!(past.iter().map(|past| past.seq).collect::<Vec<_>>(), [2, 1]);
     assert!(calls < 10, "{calls} engine calls for one history");
+}
+
+const SESSIONS: &str = r#"
+[stores.app]
+[spaces.sessions]
+key = "user:{user}:sessions:{id}"
+ownership = "user"
+ttl = "1h"
+sliding = true
+history = 10
+"#;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+async fn seqs(space: &Space, key: &Key) -> Vec<u64> {
+    space.history(key, None, 100).await.unwrap().iter().map(|past| past.seq).collect()
+}
+
+#[tokio::test]
+async fn versions_live_as_long_as_a_record_that_is_read() {
+    let (memory, clock) = memory(Tier::Atomic);
+    let sessions = open(&memory, &clock, SESSIONS).space("sessions", &Caller::user("ada")).unwrap();
+    let id = own(&sessions, "s");
+    put(&sessions, "s", r#"{"n":1}"#).await;
+    put(&sessions, "s", r#"{"n":2}"#).await;
+    for _ in 0..6 {
+        clock.advance(40 * MINUTE);
+        assert!(sessions.get(&id).await.unwrap().is_some());
+        assert_eq!(seqs(&sessions, &id).await, [2, 1]);
+    }
+    clock.advance(121 * MINUTE);
+    assert_eq!(sessions.get(&id).await.unwrap(), None);
+    assert!(seqs(&sessions, &id).await.is_empty());
+}
+
+#[tokio::test]
+async fn versions_live_as_long_as_a_record_that_is_changed() {
+    let (memory, clock) = memory(Tier::Atomic);
+    let sessions = open(&memory, &clock, SESSIONS).space("sessions", &Caller::user("ada")).unwrap();
+    let id = own(&sessions, "s");
+    for n in 1..=8 {
+        put(&sessions, "s", &format!(r#"{{"n":{n}}}"#)).await;
+        clock.advance(50 * MINUTE);
+    }
+    assert_eq!(seqs(&sessions, &id).await, [8, 7, 6, 5, 4, 3, 2, 1]);
+    // What has no end any more keeps its versions without one.
+    let ever = sessions.put(&id, draft("{}").ttl(Ttl::Never)).await.unwrap();
+    assert!(ever.is_accepted());
+    clock.advance(600_000 * MINUTE);
+    assert_eq!(seqs(&sessions, &id).await, [9, 8, 7, 6, 5, 4, 3, 2, 1]);
+}
+
+#[tokio::test]
+async fn the_versions_of_a_record_that_ended_end() {
+    let (memory, clock) = memory(Tier::Atomic);
+    let sessions = open(&memory, &clock, SESSIONS).space("sessions", &Caller::user("ada")).unwrap();
+    let id = own(&sessions, "s");
+    put(&sessions, "s", "{}").await;
+    assert_eq!(sessions.delete(&id, Precondition::Any).await.unwrap(), Written::Removed);
+    clock.advance(61 * MINUTE);
+    assert_eq!(seqs(&sessions, &id).await, [2, 1]);
+    clock.advance(60 * MINUTE);
+    assert!(seqs(&sessions, &id).await.is_empty());
+}
+
+#[tokio::test]
+async fn fewer_versions_are_kept_once_the_schema_asks_for_fewer() {
+    let (memory, clock) = memory(Tier::Atomic);
+    let many = SESSIONS.replace("history = 10", "history = 40");
+    let sessions = open(&memory, &clock, &many).space("sessions", &Caller::user("ada")).unwrap();
+    let id = own(&sessions, "s");
+    for _ in 0..40 {
+        put(&sessions, "s", "{}").await;
+    }
+    assert_eq!(seqs(&sessions, &id).await.len(), 40);
+    let few = SESSIONS.replace("history = 10", "history = 2");
+    let sessions = open(&memory, &clock, &few).space("sessions", &Caller::user("ada")).unwrap();
+    for left in [25, 10, 2] {
+        put(&sessions, "s", "{}").await;
+        assert_eq!(seqs(&sessions, &id).await.len(), left);
+    }
+    assert_eq!(seqs(&sessions, &id).await, [43, 42]);
+    // Also of a record that was deleted and made again.
+    assert_eq!(sessions.delete(&id, Precondition::Any).await.unwrap(), Written::Removed);
+    put(&sessions, "s", "{}").await;
+    assert_eq!(seqs(&sessions, &id).await, [45, 44]);
 }

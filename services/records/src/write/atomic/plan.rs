@@ -129,7 +129,7 @@ impl Plan {
             if let Some(row) = &step.history {
                 commit = commit.check(row.key.clone(), Expect::Absent);
                 meanings.push(Meaning::History);
-                commit.writes.extend(row.writes(step.expiry));
+                commit.writes.extend(row.writes());
             }
         }
         for (key, entry) in entries {

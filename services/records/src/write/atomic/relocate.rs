@@ -55,9 +55,12 @@ pub(in crate::write) async fn relocate(
         let (removed, placed) = match &moving {
             None => (Versions::Next, Versions::Next),
             Some(moving) => {
-                let newest = moving.newest();
-                let first = Versions::Next;
-                (Versions::Moved(None), newest.map_or(first, |seq| Versions::Moved(Some(seq))))
+                let until_ms = leaving.kept.past_until_ms;
+                let placed = match moving.newest() {
+                    None => Versions::Next,
+                    newest => Versions::Moved { newest, until_ms },
+                };
+                (Versions::Moved { newest: None, until_ms: None }, placed)
             }
         };
         let (out_of, into) =

@@ -30,8 +30,13 @@ pub(super) struct Step {
 pub(super) enum Versions {
     /// A new one.
     Next,
-    /// None: the record has those it had under another key, of which this is the newest.
-    Moved(Option<u64>),
+    /// None: the record has those it had under another key.
+    Moved {
+        /// The newest of them.
+        newest: Option<u64>,
+        /// Until when all of them are kept at least.
+        until_ms: Option<i64>,
+    },
 }
 
 pub(super) enum Then {
@@ -85,16 +90,23 @@ pub(super) async fn step(
             step.added = entries.iter().filter(|entry| is_new(entry)).cloned().collect();
             let gone = old.iter().filter(|o| !entries.iter().any(|entry| entry.key == o.key));
             step.removed = gone.map(|entry| entry.key.clone()).collect();
-            let seq = match versions {
+            let kept = match versions {
                 Versions::Next => {
+                    let mut kept = current.map(|current| current.kept.clone()).unwrap_or_default();
+                    kept.past_until_ms =
+                        history::prolong(space, &target.key, &kept, new.expiry).await?;
                     step.history = history::next(space, change, current, Some(&new)).await?;
-                    let seq = step.history.as_ref().map(|row| row.seq);
-                    seq.or_else(|| current.and_then(|current| current.kept.seq))
+                    if let Some(row) = &step.history {
+                        row.note(&mut kept);
+                    }
+                    kept
                 }
-                Versions::Moved(newest) => newest,
+                Versions::Moved { newest: seq, until_ms: past_until_ms } => {
+                    Bookkeeping { seq, past_until_ms, ..Bookkeeping::default() }
+                }
             };
             step.expiry = new.expiry;
-            step.then = Then::Write(record_put(new, seq)?);
+            step.then = Then::Write(record_put(new, kept)?);
             // What the record holds already is no clash with itself.
             for entry in &mut step.added {
                 let held = old.iter().any(|old| old.key == entry.key);
@@ -152,8 +164,8 @@ async fn unheld(
     Ok(unheld)
 }
 
-fn record_put(new: NewState, seq: Option<u64>) -> Result<Put> {
-    let kept = Bookkeeping { seq, ttl_ms: new.ttl_ms, ..Bookkeeping::default() };
+fn record_put(new: NewState, kept: Bookkeeping) -> Result<Put> {
+    let kept = Bookkeeping { ttl_ms: new.ttl_ms, marker: false, ..kept };
     let metadata = kept.join(new.metadata.as_ref())?;
     Ok(Put { value: new.value, metadata, expiry: new.expiry })
 }
