@@ -1,6 +1,6 @@
 //! Indexes of places, as near and within ask them.
 
-use keyward_engine::{Entry, Json, Scan};
+use keyward_engine::{Entry, Json, Row, Scan, Tier};
 use keyward_key::{Key, KeyRange, Prefix};
 use keyward_schema::{FieldPath, IndexKind};
 
@@ -59,7 +59,7 @@ impl Places<'_> {
         KeyRange::between(&self.prefix, Some(&cells.from), Some(&cells.to))
     }
 
-    /// The entries of a range of cells that lie in the circle.
+    /// The entries of a range of cells whose places lie in the circle.
     pub async fn candidates(
         &self,
         cells: &CellRange,
@@ -71,14 +71,10 @@ impl Places<'_> {
         loop {
             let page = self.space.shared.store.scan(&scan).await?;
             read.entries += page.rows.len();
-            for row in page.rows {
-                let place = row.entry.as_ref().and_then(|entry| stored_point(&entry.value));
-                let owned = self.space.access.is_owned();
-                let primary = self.layout.primary(&row.key, None, owned);
-                let (Some(place), Some(primary)) = (place, primary) else { continue };
+            for (entry, primary, place) in self.placed(page.rows, read).await? {
                 if circle.contains(place) {
                     let distance_m = distance_m(circle.centre(), place);
-                    candidates.push(Candidate { distance_m, entry: row.key, primary });
+                    candidates.push(Candidate { distance_m, entry, primary });
                 }
             }
             match page.next {
@@ -86,6 +82,36 @@ impl Places<'_> {
                 _ => return Ok(candidates),
             }
         }
+    }
+
+    /// Entries, the records they lead to, and where those are.
+    async fn placed(&self, rows: Vec<Row>, read: &mut Read) -> Result<Vec<(Key, Key, Point)>> {
+        let primary = |key: &Key| self.layout.primary(key, None, self.space.access.is_owned());
+        if self.are_exact() {
+            let placed = rows.into_iter().filter_map(|row| {
+                let place = stored_point(&row.entry?.value)?;
+                let primary = primary(&row.key)?;
+                Some((row.key, primary, place))
+            });
+            return Ok(placed.collect());
+        }
+        let (entries, primaries): (Vec<Key>, Vec<Key>) =
+            rows.into_iter().filter_map(|row| primary(&row.key).map(|it| (row.key, it))).unzip();
+        let stored = self.space.shared.store.get_many(&primaries).await?;
+        read.records += primaries.len();
+        let both = entries.into_iter().zip(primaries).zip(stored);
+        let placed = both.filter_map(|((entry, primary), stored)| {
+            let place = self.point(&stored?)?;
+            Some((entry, primary, place))
+        });
+        Ok(placed.collect())
+    }
+
+    /// Whether an entry says where its record is. Where it is not written together with the record,
+    /// only its cell can be relied on: a writer who moves the place inside the cell writes the entry
+    /// first, and may never come to the record.
+    pub fn are_exact(&self) -> bool {
+        self.space.guarantee() == Tier::Atomic
     }
 
     /// Where a record's place is now.

@@ -94,10 +94,12 @@ impl Space {
                     position = Some(row.key.clone());
                     range = range.after(&row.key);
                     let place = row.entry.as_ref().and_then(|entry| stored_point(&entry.value));
+                    let outside = place.is_none_or(|place| !within.area.contains(place));
+                    if places.are_exact() && outside {
+                        continue;
+                    }
                     let primary = places.layout.primary(&row.key, None, self.access.is_owned());
-                    if let (Some(place), Some(primary)) = (place, primary)
-                        && within.area.contains(place)
-                    {
+                    if let Some(primary) = primary {
                         found.push(row.key, primary);
                     }
                 }
