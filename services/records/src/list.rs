@@ -1,10 +1,10 @@
 //! The keys of a space, level by level, and what is done to all of them.
 
-use keyward_engine::{Order, Tier, Want};
+use keyward_engine::{Entry, ErrorKind, Order, Row, Tier, Want};
 use keyward_key::{Bindings, Key, KeyRange, Prefix};
 
 use crate::access::Part;
-use crate::change::Precondition;
+use crate::change::{Precondition, Record};
 use crate::cursor::Question;
 use crate::query::{BUDGET_MAX, LIMIT_DEFAULT, LIMIT_MAX};
 use crate::space::{Operation, Space};
@@ -124,14 +124,20 @@ impl Space {
         mut range: KeyRange,
         level: Option<usize>,
     ) -> Result<(Vec<ListedItem>, bool)> {
+        // Where a writer announces a record before it makes it, the key alone does not tell.
+        let marked = self.guarantee() == Tier::Recoverable;
+        let want = if marked { Want::Entries } else { Want::Keys };
         let mut items = Vec::new();
         loop {
             let missing = listing.limit - items.len();
             let rows = if level.is_some() { PEEK_ROWS.min(missing) } else { missing };
-            let walk = self.walk(range.clone(), listing.order, Want::Keys);
+            let walk = self.walk(range.clone(), listing.order, want);
             let walked = walk.next(None, rows, BUDGET_MAX).await?;
             let mut jump = None;
             for row in walked.rows {
+                if is_marker(&row) {
+                    continue;
+                }
                 match level.and_then(|level| row.key.ancestor(level)) {
                     None => items.push(ListedItem::Key(row.key)),
                     Some(shared) => {
@@ -172,28 +178,60 @@ impl Space {
     }
 
     /// Removes every record below these leading values, with their index entries, and gives their
-    /// number. Records that are created meanwhile may stay.
+    /// number. Records that are created meanwhile may stay. Many are removed in several commits: when
+    /// one of them fails, what the earlier ones removed is gone.
     pub async fn delete_prefix(&self, values: Bindings) -> Result<usize> {
         let range = self.access.listed(values)?.range;
         let mut removed = 0;
         let mut position = None;
+        let mut together_max = REMOVED_TOGETHER_MAX;
         loop {
             let walk = self.walk(range.clone(), Order::Ascending, Want::Keys);
             let walked = walk.next(position, REMOVED_TOGETHER_MAX, BUDGET_MAX).await?;
-            let delete = |row: keyward_engine::Row| Operation::Delete(row.key, Precondition::Any);
-            let operations: Vec<Operation> = walked.rows.into_iter().map(delete).collect();
-            let written = if self.guarantee() == Tier::Atomic {
-                self.together(operations).await?
-            } else {
-                self.each(operations).await.into_iter().collect::<Result<_>>()?
-            };
-            removed += written.iter().filter(|w| **w == Written::Removed).count();
+            let keys: Vec<Key> = walked.rows.into_iter().map(|row| row.key).collect();
+            removed += self.remove(&keys, &mut together_max).await?;
             position = walked.position;
             if position.is_none() {
                 return Ok(removed);
             }
         }
     }
+
+    /// Removes records, as many together as fit a commit, at most `together_max`; lowers that where
+    /// fewer fit.
+    async fn remove(&self, keys: &[Key], together_max: &mut usize) -> Result<usize> {
+        let mut removed = 0;
+        let mut rest = keys;
+        while !rest.is_empty() {
+            let (some, later) = rest.split_at(rest.len().min(*together_max));
+            let delete = |key: &Key| Operation::Delete(key.clone(), Precondition::Any);
+            let operations: Vec<Operation> = some.iter().map(delete).collect();
+            let written = if self.guarantee() == Tier::Atomic {
+                self.together(operations).await
+            } else {
+                self.each(operations).await.into_iter().collect()
+            };
+            match written {
+                Ok(written) => {
+                    removed += written.iter().filter(|w| **w == Written::Removed).count();
+                    rest = later;
+                }
+                Err(Error::Store(error))
+                    if error.kind() == ErrorKind::LimitExceeded && some.len() > 1 =>
+                {
+                    *together_max = some.len() / 2;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Whether a row is only the mark of a record to come.
+fn is_marker(row: &Row) -> bool {
+    let stored = |entry: &Entry| Record::stored(row.key.clone(), entry.clone());
+    row.entry.as_ref().is_some_and(|entry| matches!(stored(entry), Ok(None)))
 }
 
 const AFTER_KEY: u8 = 0;
