@@ -14,7 +14,7 @@ use crate::{Caller, Error, Result};
 pub(crate) const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest text that is looked at.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 const MAC_BYTES: usize = 16;
 const ENDS_BYTES: usize = 8;
 

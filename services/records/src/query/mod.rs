@@ -1,6 +1,7 @@
 //! Questions to a space, answered in pages.
 
 mod filter;
+mod once;
 pub(crate) mod project;
 mod range;
 mod run;
@@ -225,6 +226,13 @@ pub struct Answer {
     pub next: Option<String>,
     /// What the answer is worth: on the atomic and the recoverable tier no record that matches is
     /// missing and none is wrong; on the advisory tier both may be, for a while.
+    ///
+    /// That is about records whose entry stays in the range asked for while its pages are read. One
+    /// whose value moves inside the range meanwhile may come twice or, when it moves to where was
+    /// read already, not at all. A record with several entries in the range comes as long as one of
+    /// them stays; it comes once, and twice only if it changes meanwhile. (A cursor remembers up to a
+    /// thousand records that have more entries ahead. Past that, one that gets an earlier entry
+    /// meanwhile is taken for given.)
     pub guarantee: Tier,
     /// What it cost.
     pub read: Read,

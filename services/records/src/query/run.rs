@@ -6,6 +6,7 @@ use keyward_engine::{Cursor, Entry, Order, Scan, Tier, Want};
 use keyward_key::{Bindings, Key, KeyRange};
 use keyward_schema::Share;
 
+use super::once::Once;
 use super::{Answer, BUDGET_MAX, By, Explanation, LIMIT_MAX, Query, Read, project, range};
 use crate::access::Sight;
 use crate::catalog::{IndexState, Snapshot};
@@ -113,10 +114,17 @@ impl Space {
                 "the index {name} holds every user's entries: ask it for whole values"
             )));
         }
-        let mut position = self.position(query, &asked.text).await?;
+        // Where a record can come by several entries, a cursor carries more than a position.
+        let several = layout.is_multi();
+        let text = if several { format!("{} once", asked.text) } else { asked.text.clone() };
+        let mut position = self.position(query, &text).await?;
+        let mut once = several.then(|| Once::new(&asked.range, query.order, self.is_ordered()));
+        if let (Some(once), Some(at)) = (&mut once, &mut position) {
+            *at = once.resume(at)?;
+        }
         let mut page = Page::new(query);
         let Some(catalog) = self.readable(&layout).await? else {
-            return Ok((self.page(page, &asked.text, None).await?, asked.text));
+            return Ok((self.page(page, &text, None).await?, asked.text));
         };
         loop {
             let rows = (query.limit - page.records.len()).min(page.budget_left());
@@ -146,9 +154,12 @@ impl Space {
             }
             for (entry, primary, stored) in self.fetch(found, &catalog, &layout).await? {
                 page.read.records += 1;
-                let once = Once { range: &asked.range, order: query.order };
-                let record = self.matching(&layout, &entry, primary, stored, Some(once))?;
-                page.take(record.filter(|record| query.filter.holds(&record.value)));
+                let mut record = self.matching(&layout, &entry, primary, stored, once.as_mut())?;
+                let unwanted = record.take_if(|record| !query.filter.holds(&record.value));
+                if let (Some(once), Some(unwanted)) = (&mut once, unwanted) {
+                    once.forget(&unwanted.key);
+                }
+                page.take(record);
             }
             if position.is_none() || page.is_full() {
                 break;
@@ -158,7 +169,10 @@ impl Space {
             let seen = page.records.len();
             page.read = Read { entries: seen, records: seen, dropped: 0 };
         }
-        Ok((self.page(page, &asked.text, position).await?, asked.text))
+        if let (Some(once), Some(at)) = (&once, &mut position) {
+            *at = once.position(at);
+        }
+        Ok((self.page(page, &text, position).await?, asked.text))
     }
 
     /// An index of the schema.
@@ -235,7 +249,7 @@ impl Space {
         entry: &Key,
         primary: Key,
         stored: Option<Entry>,
-        once: Option<Once<'_>>,
+        once: Option<&mut Once<'_>>,
     ) -> Result<Option<Record>> {
         let Some(stored) = stored else { return Ok(None) };
         let sight = self.access.sight(&primary, layout.index.scope);
@@ -247,9 +261,8 @@ impl Space {
             // A value that cannot be indexed is in no index.
             let entries = layout.entries(owner.as_deref(), &primary, &stored.value);
             entries.is_ok_and(|entries| {
-                let keys = || entries.iter().map(|one| &one.key);
-                keys().any(|key| key == entry)
-                    && once.is_none_or(|once| once.is_first(entry, keys()))
+                entries.iter().any(|one| one.key == *entry)
+                    && once.is_none_or(|once| once.is_new(entry, &primary, &entries))
             })
         } else {
             layout.is_entry_of(entry, self.access.is_owned(), &stored.value)
@@ -322,24 +335,6 @@ impl Found {
     pub fn push(&mut self, entry: Key, primary: Key) {
         self.entries.push(entry);
         self.primaries.push(primary);
-    }
-}
-
-/// Which of a record's entries in a range stands for it, so that it comes once.
-#[derive(Clone, Copy)]
-pub(crate) struct Once<'r> {
-    pub range: &'r KeyRange,
-    pub order: Order,
-}
-
-impl Once<'_> {
-    fn is_first<'k>(&self, entry: &Key, all: impl Iterator<Item = &'k Key>) -> bool {
-        let inside = all.filter(|key| self.range.contains(key));
-        let first = match self.order {
-            Order::Ascending => inside.min(),
-            Order::Descending => inside.max(),
-        };
-        first == Some(entry)
     }
 }
 

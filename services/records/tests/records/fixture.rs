@@ -1,10 +1,12 @@
 //! A schema to test with, and short ways to say things.
 
-use keyward_engine::{Json, Store};
+use keyward_engine::{Engine, Json, Store, Tier};
 use keyward_key::{Bindings, Key};
+use keyward_memory::{Memory, Options};
 use keyward_records::{Caller, Draft, Query, Record, Records, Space, Written};
 use keyward_schema::Schema;
 use keyward_stores::Place;
+use keyward_testkit::TestClock;
 
 const SCHEMA: &str = include_str!("schema.toml");
 
@@ -47,6 +49,18 @@ pub fn open(store: Store, place: &Place) -> Records {
         keyward_engine::Tier::Advisory => space.history.is_none() && space.name != "people",
     });
     Records::open(store, spaces, place.clock().clone()).unwrap()
+}
+
+/// A memory engine with what a tier can do, and its clock.
+pub fn memory(tier: Tier) -> (Memory, TestClock) {
+    let clock = TestClock::new();
+    (Memory::with(Options::tier(tier), clock.clone()), clock)
+}
+
+/// Records of a schema that a test brings along, on any engine.
+pub fn declare(engine: impl Engine, clock: &TestClock, schema: &str) -> Records {
+    let schema = Schema::parse(schema, "schema.toml").unwrap_or_else(|p| panic!("{p}"));
+    Records::open(Store::new(engine), schema.spaces, clock.clone()).unwrap()
 }
 
 pub fn key(text: &str) -> Key {

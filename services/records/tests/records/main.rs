@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod aging;
+mod bounds;
 mod changing;
 mod contending;
 mod declared;
@@ -11,6 +12,7 @@ mod listing;
 mod past;
 mod places;
 mod querying;
+mod racing;
 mod refusing;
 mod sharing;
 mod unfit;
