@@ -5,9 +5,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use keyward_engine::{Error as StoreError, ErrorKind, ExpirySupport, Store, SystemClock};
+use keyward_engine::SystemClock;
+use keyward_engine::{Capabilities, Error as StoreError, ErrorKind, ExpirySupport, Store};
 use keyward_records::{Caller, Error, Records, Result, Space};
-use keyward_schema::{Problem, Problems, Schema, Severity, StoreLimits};
+use keyward_schema::{Problem, Problems, Schema, StoreLimits};
 use tokio::sync::Mutex;
 
 use crate::open;
@@ -76,7 +77,8 @@ impl Data {
         Schema::load(path).map(|schema| Self::beside(schema, folder))
     }
 
-    fn beside(schema: Schema, folder: &Path) -> Self {
+    /// The stores of a schema; embedded ones relative to a folder. Nothing is opened yet.
+    pub fn beside(schema: Schema, folder: &Path) -> Self {
         let stores = schema.stores.iter();
         let places = stores
             .map(|store| (store.name.clone(), Place::new(store.url.clone(), folder)))
@@ -111,6 +113,26 @@ impl Data {
         }
     }
 
+    /// What of the schema does not fit the stores that it lives in, with the lines that say it:
+    /// urls that name no engine, keys, values and lifetimes beyond an engine's limits. Nothing is
+    /// opened. Stores of which nobody says where they are are not looked at. An error if a place
+    /// that [`Data::at`] gave is none.
+    pub fn check(&self) -> Result<Problems> {
+        let mut problems = Vec::new();
+        for (store, place) in &self.places {
+            let Some(url) = &place.url else { continue };
+            let declared = self.schema.store(store).and_then(|store| store.url.as_ref());
+            match open::capabilities(url) {
+                Ok(it) => problems.extend(self.schema.check_limits(store, &limits(&it))),
+                Err(error) if declared == Some(url) => {
+                    problems.push(self.schema.unusable_url(store, error.message()));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Problems::new(problems))
+    }
+
     /// The records of a store, which is made if it does not exist. Refused if what the schema
     /// declares does not fit into the store.
     pub async fn records(&self, store: &str) -> Result<Records> {
@@ -118,7 +140,9 @@ impl Data {
         if let Some(records) = &*opened {
             return Ok(records.clone());
         }
-        let records = self.records_in(store, open::open(&self.url(store)?).await?)?;
+        let url = self.url(store)?;
+        self.fit(store, &url)?;
+        let records = self.records_in(store, open::open(&url).await?)?;
         Ok(opened.insert(records).clone())
     }
 
@@ -129,7 +153,9 @@ impl Data {
         if let Some(records) = &*opened {
             return Ok(Some(records.clone()));
         }
-        match open::open_existing(&self.url(store)?).await? {
+        let url = self.url(store)?;
+        self.fit(store, &url)?;
+        match open::open_existing(&url).await? {
             Some(found) => Ok(Some(opened.insert(self.records_in(store, found)?).clone())),
             None => Ok(None),
         }
@@ -168,32 +194,39 @@ impl Data {
         StoreError::new(ErrorKind::Invalid, message).into()
     }
 
-    fn records_in(&self, name: &str, store: Store) -> Result<Records> {
-        let capabilities = store.capabilities();
-        let limits = StoreLimits {
-            key_bytes_max: store.limits().key_bytes_max,
-            value_bytes_max: store.limits().value_bytes_max,
-            ttl_min: match capabilities.expiry {
-                ExpirySupport::Supported { ttl_min, .. } => Some(ttl_min),
-                ExpirySupport::Unsupported => None,
-            },
-        };
-        let problems = self.schema.check_limits(name, &limits);
-        let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
-        let errors: Vec<String> = errors.map(told).collect();
-        if !errors.is_empty() {
-            let engine = capabilities.engine;
-            let errors = errors.join("; ");
-            let message = format!("the schema does not fit the {engine} store {name}: {errors}");
-            return Err(StoreError::new(ErrorKind::LimitExceeded, message).into());
+    /// Refuses a schema that does not fit the store, before the store is opened or made.
+    fn fit(&self, name: &str, url: &str) -> Result<()> {
+        let capabilities = open::capabilities(url)?;
+        let problems = self.schema.check_limits(name, &limits(&capabilities)).errors();
+        if problems.is_empty() {
+            return Ok(());
         }
+        let engine = capabilities.engine;
+        let told = problems.iter().map(told).collect::<Vec<_>>().join("; ");
+        let message = format!("the schema does not fit the {engine} store {name}: {told}");
+        Err(StoreError::new(ErrorKind::LimitExceeded, message).into())
+    }
+
+    fn records_in(&self, name: &str, store: Store) -> Result<Records> {
         let spaces: Vec<_> = self.schema.spaces_of(name).cloned().collect();
         Records::open(store, spaces, SystemClock)
     }
 }
 
-fn told(Problem { message, hint, .. }: &Problem) -> String {
-    format!("{message} ({hint})")
+/// What a schema depends on.
+fn limits(capabilities: &Capabilities) -> StoreLimits {
+    StoreLimits {
+        key_bytes_max: capabilities.limits.key_bytes_max,
+        value_bytes_max: capabilities.limits.value_bytes_max,
+        ttl_min: match capabilities.expiry {
+            ExpirySupport::Supported { ttl_min, .. } => Some(ttl_min),
+            ExpirySupport::Unsupported => None,
+        },
+    }
+}
+
+fn told(Problem { file, line, message, hint, .. }: &Problem) -> String {
+    format!("{file}:{line}: {message} ({hint})")
 }
 
 impl fmt::Debug for Data {

@@ -43,7 +43,7 @@ pub use keyward_queue as queue;
 pub use keyward_records as records;
 #[doc(inline)]
 pub use keyward_schema as schema;
-pub use open::{Compacted, compact, open, open_existing, restore, url_beside};
+pub use open::{Compacted, capabilities, compact, open, open_existing, restore, url_beside};
 
 /// The README's example, so that it keeps compiling and running.
 #[cfg(doctest)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 pub use keyward_embedded::Compacted;
 use keyward_embedded::Embedded;
-use keyward_engine::{Error, ErrorKind, Result, Store, StoreUrl, SystemClock};
+use keyward_engine::{Capabilities, Error, ErrorKind, Result, Store, StoreUrl, SystemClock};
 use keyward_memory::Memory;
 use keyward_postgres::Postgres;
 
@@ -50,6 +50,27 @@ pub async fn open_existing(url: &str) -> Result<Option<Store>> {
         "postgres" | "postgresql" => {
             let (server, options) = keyward_postgres::Options::from_url(url)?;
             Ok(Postgres::open_existing(&server, options).await?.map(Store::new))
+        }
+        other => Err(unknown_engine(other)),
+    }
+}
+
+/// What the store that a URL names can do, its limits among it. Nothing is opened, and nothing need be
+/// there. An error for a URL that [`open`] would refuse as it stands.
+///
+/// ```
+/// let embedded = keyward::capabilities("embedded:./data")?;
+/// assert_eq!(embedded.limits.key_bytes_max, 1_974);
+/// # Ok::<(), keyward::Error>(())
+/// ```
+pub fn capabilities(url: &str) -> Result<Capabilities> {
+    let url: StoreUrl = url.parse()?;
+    match url.engine() {
+        "memory" => Ok(keyward_memory::Options::from_url(url)?.capabilities()),
+        "embedded" => Ok(keyward_embedded::Options::from_url(url)?.1.capabilities()),
+        "postgres" | "postgresql" => {
+            keyward_postgres::Options::from_url(url)?;
+            Ok(keyward_postgres::Options::capabilities())
         }
         other => Err(unknown_engine(other)),
     }

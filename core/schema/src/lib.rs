@@ -23,6 +23,7 @@ mod load;
 mod lock_name;
 mod model;
 mod nearest;
+mod places;
 mod problem;
 mod property;
 mod shape;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::places::{Declared, Places};
 use crate::problem::{Problem, Problems, Severity};
 use crate::shape::Shape;
 use crate::{Index, IndexKind, Part, Schema, Scope, Space, ValueKind};
@@ -24,11 +25,11 @@ impl Schema {
     /// What of a store's spaces does not fit into a store with these limits. Keys and index entries
     /// are counted at their shortest: every variable one byte, every number and time its fixed
     /// width. What is told here can therefore never be written; what is not told may still be too
-    /// long, with long values. The problems have no place in a file; they name their space.
+    /// long, with long values. Each problem points at what declares it.
     pub fn check_limits(&self, store: &str, limits: &StoreLimits) -> Problems {
-        let mut problems = Vec::new();
+        let mut check = Check { places: &self.places, limits, problems: Vec::new() };
         if self.store(store).is_none() {
-            problems.push(Problem::placeless(
+            check.problems.push(Problem::placeless(
                 "unknown-store",
                 Severity::Error,
                 format!("there is no store {store:?}"),
@@ -36,51 +37,102 @@ impl Schema {
             ));
         }
         for space in self.spaces_of(store) {
-            check_space(space, limits, &mut problems);
+            check.space(space);
         }
         for tree in self.locks.iter().filter(|tree| tree.store == store) {
             let who = format!("the roots of the lock tree {}", tree.name);
             let root = Shape::of(&tree.root);
             let least = Least { bytes: root.bytes_min(), varies: root.texts_min() > 0 };
-            check_key(&who, least, limits, &mut problems);
+            check.key(&who, least, &Declared::Root(tree.name.clone()));
         }
-        Problems::new(problems)
+        Problems::new(check.problems)
+    }
+
+    /// The problem that a store's URL is none that can be opened, for this reason.
+    pub fn unusable_url(&self, store: &str, reason: &str) -> Problem {
+        let hint = "change the url; or leave it out, and give it when the store is opened";
+        let message = format!("the store {store} cannot be opened: {reason}");
+        let problem = Problem::placeless("store-url", Severity::Error, message, hint.to_owned());
+        problem.at(self.places.of(&Declared::Url(store.to_owned())))
     }
 }
 
-fn check_space(space: &Space, limits: &StoreLimits, problems: &mut Vec<Problem>) {
-    let shape = Shape::of(&space.key);
-    let least = Least { bytes: shape.bytes_min(), varies: shape.texts_min() > 0 };
-    check_key(&format!("the keys of the space {}", space.name), least, limits, problems);
-    for index in &space.indexes {
-        let who = format!("the entries of the index {} of {}", index.name, space.name);
-        check_key(&who, entry(index, least), limits, problems);
+/// A check that is under way.
+struct Check<'s> {
+    places: &'s Places,
+    limits: &'s StoreLimits,
+    problems: Vec<Problem>,
+}
+
+impl Check<'_> {
+    fn tell(
+        &mut self,
+        code: &'static str,
+        severity: Severity,
+        at: &Declared,
+        message: String,
+        hint: String,
+    ) {
+        let problem = Problem::placeless(code, severity, message, hint);
+        self.problems.push(problem.at(self.places.of(at)));
     }
-    if let Some(max) = space.value_bytes_max.filter(|&max| max > limits.value_bytes_max) {
-        let message = format!(
-            "the space {} allows values of {max} bytes, and the store takes {}",
-            space.name, limits.value_bytes_max
-        );
-        let hint = format!("set value_bytes_max to {} or less", limits.value_bytes_max);
-        problems.push(Problem::placeless("value-too-large", Severity::Error, message, hint));
-    }
-    match (space.lifetime, limits.ttl_min) {
-        (Some(_), None) => problems.push(Problem::placeless(
-            "ttl-unsupported",
-            Severity::Error,
-            format!("records of {} shall expire, and entries of this store cannot", space.name),
-            "leave ttl out, or use another engine".to_owned(),
-        )),
-        (Some(lifetime), Some(min)) if lifetime.ttl < min => problems.push(Problem::placeless(
-            "ttl-too-short",
-            Severity::Error,
-            format!(
-                "records of {} live {:?}, and {min:?} is the least here",
-                space.name, lifetime.ttl
+
+    fn space(&mut self, space: &Space) {
+        let shape = Shape::of(&space.key);
+        let least = Least { bytes: shape.bytes_min(), varies: shape.texts_min() > 0 };
+        let said = |key| Declared::Space(space.name.clone(), key);
+        self.key(&format!("the keys of the space {}", space.name), least, &said("key"));
+        for index in &space.indexes {
+            let who = format!("the entries of the index {} of {}", index.name, space.name);
+            let at = Declared::Index(space.name.clone(), index.name.clone());
+            self.key(&who, entry(index, least), &at);
+        }
+        let bytes_max = self.limits.value_bytes_max;
+        if let Some(max) = space.value_bytes_max.filter(|&max| max > bytes_max) {
+            let message = format!(
+                "the space {} allows values of {max} bytes, and the store takes {bytes_max}",
+                space.name
+            );
+            let hint = format!("set value_bytes_max to {bytes_max} or less");
+            let at = said("value_bytes_max");
+            self.tell("value-too-large", Severity::Error, &at, message, hint);
+        }
+        match (space.lifetime, self.limits.ttl_min) {
+            (Some(_), None) => self.tell(
+                "ttl-unsupported",
+                Severity::Error,
+                &said("ttl"),
+                format!("records of {} shall expire, and entries of this store cannot", space.name),
+                "leave ttl out, or use another engine".to_owned(),
             ),
-            format!("set ttl to {} seconds or more", min.as_secs_f64().ceil()),
-        )),
-        _ => {}
+            (Some(lifetime), Some(min)) if lifetime.ttl < min => self.tell(
+                "ttl-too-short",
+                Severity::Error,
+                &said("ttl"),
+                format!(
+                    "records of {} live {:?}, and {min:?} is the least here",
+                    space.name, lifetime.ttl
+                ),
+                format!("set ttl to {} seconds or more", min.as_secs_f64().ceil()),
+            ),
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, who: &str, least: Least, at: &Declared) {
+        let Least { bytes, varies } = least;
+        let max = self.limits.key_bytes_max;
+        let hint = "shorten the literals and names, or use an engine that takes longer keys";
+        if bytes > max {
+            let message = format!("{who} have at least {bytes} bytes, and the store takes {max}");
+            self.tell("key-too-long", Severity::Error, at, message, hint.to_owned());
+        } else if varies && max - bytes < ROOM_BYTES_MIN {
+            let message = format!(
+                "{who} have at least {bytes} of {max} bytes, which leaves {} for longer values",
+                max - bytes
+            );
+            self.tell("key-room", Severity::Warning, at, message, hint.to_owned());
+        }
     }
 }
 
@@ -118,21 +170,5 @@ fn part_bytes_min(part: &Part) -> usize {
     match part.kind {
         ValueKind::Text | ValueKind::Folded => 0,
         ValueKind::Integer | ValueKind::Number | ValueKind::Time | ValueKind::Bool => 1,
-    }
-}
-
-fn check_key(who: &str, least: Least, limits: &StoreLimits, problems: &mut Vec<Problem>) {
-    let Least { bytes, varies } = least;
-    let max = limits.key_bytes_max;
-    let hint = "shorten the literals and names, or use an engine that takes longer keys".to_owned();
-    if bytes > max {
-        let message = format!("{who} have at least {bytes} bytes, and the store takes {max}");
-        problems.push(Problem::placeless("key-too-long", Severity::Error, message, hint));
-    } else if varies && max - bytes < ROOM_BYTES_MIN {
-        let message = format!(
-            "{who} have at least {bytes} of {max} bytes, which leaves {} for longer values",
-            max - bytes
-        );
-        problems.push(Problem::placeless("key-room", Severity::Warning, message, hint));
     }
 }

@@ -10,6 +10,7 @@ use keyward_key::Pattern;
 use serde::{Deserialize, Serialize};
 
 use crate::ValueSchema;
+use crate::places::Places;
 
 /// Everything that one schema file declares. Made by [`Schema::load`](crate::Schema::load) and
 /// [`Schema::parse`](crate::Schema::parse), which refuse what does not fit together.
@@ -21,6 +22,8 @@ pub struct Schema {
     pub spaces: Vec<Space>,
     /// The lock trees, in the order of the file.
     pub locks: Vec<LockTree>,
+    /// Where in the file it says what a store may refuse.
+    pub(crate) places: Places,
 }
 
 impl Schema {

@@ -56,7 +56,22 @@ pub(crate) struct Excerpt {
     pub width: usize,
 }
 
+/// A place in a schema file, with what is shown of its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub file: String,
+    pub line: usize,
+    pub column: usize,
+    pub excerpt: Excerpt,
+}
+
 impl Problem {
+    /// The same at a place, if it has one.
+    pub(crate) fn at(self, place: Option<&Place>) -> Self {
+        let Some(Place { file, line, column, excerpt }) = place.cloned() else { return self };
+        Self { file, line, column, excerpt: Some(excerpt), ..self }
+    }
+
     /// A problem that has no place in a file.
     pub(crate) fn placeless(
         code: &'static str,
@@ -108,7 +123,8 @@ impl fmt::Display for Problem {
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
+    /// Problems, put in the order of their places.
+    pub fn new(mut problems: Vec<Problem>) -> Self {
         // A stable sort: problems of one place stay in the order they were found.
         problems.sort_by(|a, b| {
             // What has no place in its file comes after what has one.
@@ -116,6 +132,12 @@ impl Problems {
             a.file.cmp(&b.file).then_with(|| place(a).cmp(&place(b)))
         });
         Self(problems)
+    }
+
+    /// Those that keep the schema from being used, without the warnings.
+    #[must_use]
+    pub fn errors(self) -> Self {
+        Self(self.0.into_iter().filter(|it| it.severity == Severity::Error).collect())
     }
 
     /// The problems.
@@ -140,6 +162,15 @@ impl Problems {
 
     fn count(&self, severity: Severity) -> usize {
         self.iter().filter(|problem| problem.severity == severity).count()
+    }
+}
+
+impl IntoIterator for Problems {
+    type Item = Problem;
+    type IntoIter = std::vec::IntoIter<Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 

@@ -106,9 +106,16 @@ impl Target {
     }
 
     /// What the schema file declares, with the stores where they are: where the schema says, unless
-    /// -s says otherwise; where the schema says nothing, as for commands without a schema.
+    /// -s says otherwise; where the schema says nothing, as for commands without a schema. Refused
+    /// if what is declared does not fit the engine of a store.
     pub fn data(&self) -> Result<Data> {
-        let data = Data::load(&self.schema_file()?)?;
+        let data = self.placed(Data::load(&self.schema_file()?)?)?;
+        let misfits = data.check()?.errors();
+        if misfits.is_empty() { Ok(data) } else { Err(misfits.into()) }
+    }
+
+    /// The stores of a schema, where they are.
+    pub fn placed(&self, data: Data) -> Result<Data> {
         let stores = &data.schema().stores;
         if self.store_is_asked_for {
             let [store] = &stores[..] else {

@@ -66,7 +66,8 @@ impl Options {
         Ok((directory, options))
     }
 
-    pub(crate) fn capabilities(self) -> Capabilities {
+    /// What such a store can do. Nothing is opened to tell it.
+    pub fn capabilities(self) -> Capabilities {
         Capabilities {
             engine: "embedded",
             scan_order: ScanOrder::Ordered,

@@ -67,7 +67,8 @@ impl Options {
         if self.tier == Tier::Advisory { LAG } else { Duration::ZERO }
     }
 
-    pub(crate) fn capabilities(self) -> Capabilities {
+    /// What such a store can do. Nothing is opened to tell it.
+    pub fn capabilities(self) -> Capabilities {
         let atomic = self.tier == Tier::Atomic;
         Capabilities {
             engine: "memory",

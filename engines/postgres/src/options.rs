@@ -121,7 +121,8 @@ impl Options {
         Ok((server, options))
     }
 
-    pub(crate) fn capabilities() -> Capabilities {
+    /// What such a store can do. Nothing is opened to tell it.
+    pub fn capabilities() -> Capabilities {
         Capabilities {
             engine: "postgres",
             scan_order: ScanOrder::Ordered,

@@ -107,4 +107,21 @@ async fn what_can_never_fit_into_the_store_is_refused_when_it_is_opened() {
     let error = data.space("long", &Caller::operator()).await.unwrap_err();
     assert_eq!(kind(&error), Some(ErrorKind::LimitExceeded));
     assert!(error.to_string().contains("the keys of the space long have at least"), "{error}");
+    assert!(error.to_string().contains("schema.toml:4: "), "{error}");
+    assert!(!folder.path().join("s").exists(), "nothing was made for it");
+    let error = data.existing_space("long", &Caller::operator()).await.unwrap_err();
+    assert_eq!(kind(&error), Some(ErrorKind::LimitExceeded));
+    let problems = data.check().unwrap();
+    assert_eq!(
+        problems.iter().map(|it| (it.code, it.line)).collect::<Vec<_>>(),
+        [("key-too-long", 4)]
+    );
+    // Elsewhere it fits.
+    let elsewhere = data.clone().at("s", "memory:").unwrap();
+    assert!(elsewhere.check().unwrap().is_empty());
+    assert!(elsewhere.space("long", &Caller::operator()).await.is_ok());
+    assert_eq!(
+        kind(&data.at("s", "rocks:x").unwrap().check().unwrap_err()),
+        Some(ErrorKind::Invalid)
+    );
 }

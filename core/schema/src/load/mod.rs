@@ -24,6 +24,7 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use crate::bounds::{FILE_BYTES_MAX, LOCKS_MAX, SPACES_MAX, STORES_MAX};
+use crate::places::{Declared, Places};
 use crate::problem::{Problem, Problems, Severity};
 use crate::{LockTree, Schema, Space};
 use report::Report;
@@ -134,22 +135,46 @@ fn read(text: &str, file: &str, folder: Option<&Path>) -> Result<(Schema, Proble
 
 fn read_root(root: &Table<'_, '_>, folder: Option<&Path>, report: &mut Report<'_>) -> Schema {
     root.only(&["stores", "spaces", "locks"], report);
-    let stores =
-        store::Stores::read(root.tables("stores", "stores", "store", STORES_MAX, report), report);
+    let mut places = Places::default();
+    let tables = root.tables("stores", "stores", "store", STORES_MAX, report);
+    for (name, table) in &tables {
+        if let Some(item) = table.item("url") {
+            let url = Declared::Url(name.text.to_owned());
+            places.insert(url, report.place_at(&item.span()));
+        }
+    }
+    let stores = store::Stores::read(tables, report);
 
     let tables = root.tables("spaces", "spaces", "space", SPACES_MAX, report);
     let spaces: Vec<space::Draft<'_>> = tables
         .iter()
         .map(|(name, table)| space::read(name, table, &stores, folder, report))
         .collect();
+    for ((name, table), draft) in tables.iter().zip(&spaces) {
+        for key in ["key", "ttl", "value_bytes_max"] {
+            if let Some(item) = table.item(key) {
+                let said = Declared::Space(name.text.to_owned(), key);
+                places.insert(said, report.place_at(&item.span()));
+            }
+        }
+        for (index, at) in &draft.indexes {
+            let index = Declared::Index(name.text.to_owned(), index.clone());
+            places.insert(index, report.place_at(at));
+        }
+    }
 
     let tables = root.tables("locks", "locks", "lock tree", LOCKS_MAX, report);
     let locks: Vec<lock::Draft<'_>> =
         tables.iter().map(|(name, table)| lock::read(name, table, &stores, report)).collect();
+    for draft in &locks {
+        if let Some((_, text)) = &draft.root {
+            places.insert(Declared::Root(draft.name.to_owned()), report.place_at(&text.at));
+        }
+    }
 
     together::check(&stores, &spaces, &locks, report);
     // A draft without a result has been told as an error, so the schema is not given out.
     let spaces: Vec<Space> = spaces.into_iter().filter_map(|draft| draft.space).collect();
     let locks: Vec<LockTree> = locks.into_iter().filter_map(|draft| draft.tree).collect();
-    Schema { stores: stores.declared, spaces, locks }
+    Schema { stores: stores.declared, spaces, locks, places }
 }

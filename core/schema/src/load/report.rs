@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::bounds::PROBLEMS_MAX;
-use crate::problem::{Excerpt, Problem, Problems, Severity};
+use crate::problem::{Excerpt, Place, Problem, Problems, Severity};
 
 /// A place in the schema file, in bytes.
 pub(super) type Span = Range<usize>;
@@ -67,6 +67,12 @@ impl<'t> Report<'t> {
     /// What stands at a place.
     pub fn text_at(&self, at: &Span) -> &'t str {
         self.text.get(at.clone()).unwrap_or_default()
+    }
+
+    /// A place as it is told, also after the file was read.
+    pub fn place_at(&self, at: &Span) -> Place {
+        let (line, column, excerpt) = self.place(at);
+        Place { file: self.file.to_owned(), line, column, excerpt }
     }
 
     /// The number of the line, from one, that a place is on.

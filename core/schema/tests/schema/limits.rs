@@ -18,9 +18,13 @@ fn told(schema: &Schema, limits: StoreLimits) -> Vec<(&'static str, String)> {
 }
 
 fn notes(more: &str) -> Schema {
-    schema(&format!(
+    schema(&notes_text(more))
+}
+
+fn notes_text(more: &str) -> String {
+    format!(
         "[stores.app]\n[spaces.notes]\nkey = 'user:{{user}}:notes:{{n:u64}}'\nownership = 'user'\n{more}"
-    ))
+    )
 }
 
 #[test]
@@ -75,4 +79,42 @@ fn a_store_that_is_not_declared_is_told() {
         problems.to_string(),
         "error[unknown-store]: there is no store \"ap\"\n = help: name a store that the schema declares\n\n1 error"
     );
+}
+
+#[test]
+fn what_does_not_fit_points_at_the_line_that_says_it() {
+    let index = "[spaces.notes.indexes.by_title]\nfield = 'title'\ntype = 'text'\n";
+    let text = notes_text(&format!(
+        "value_bytes_max = '1 MiB'\nttl = '30s'\n{index}[locks.pages]\nroot = 'page:{{page}}'\npaths = []\n"
+    ));
+    let schema = Schema::parse(&text, "app.toml").unwrap();
+    let tight = StoreLimits { key_bytes_max: 5, value_bytes_max: 1000, ttl_min: None };
+    let problems = schema.check_limits("app", &tight);
+    let lines: Vec<_> = problems.iter().map(|it| (it.code, it.line, it.column)).collect();
+    assert_eq!(
+        lines,
+        [
+            ("key-too-long", 3, 7),
+            ("value-too-large", 5, 19),
+            ("ttl-unsupported", 6, 7),
+            ("key-too-long", 7, 23),
+            ("key-too-long", 11, 8),
+        ]
+    );
+    assert!(problems.iter().all(|it| it.file == "app.toml"));
+    let drawn = problems.to_string();
+    assert!(
+        drawn.contains("5 | value_bytes_max = '1 MiB'\n  |                   ^^^^^^^\n"),
+        "{drawn}"
+    );
+    let kept = problems.clone().errors();
+    assert_eq!(kept, problems);
+}
+
+#[test]
+fn a_url_that_nobody_can_open_is_told_at_its_line() {
+    let schema = Schema::parse("[stores.app]\nurl = 'rocks:./x'\n", "app.toml").unwrap();
+    let problem = schema.unusable_url("app", "there is no engine called \"rocks\"");
+    assert_eq!((problem.code, problem.line, problem.column), ("store-url", 2, 7));
+    assert!(problem.message.ends_with("there is no engine called \"rocks\""));
 }

@@ -53,6 +53,51 @@ fn check_tells_every_problem_with_its_line() {
 }
 
 #[test]
+fn a_schema_that_no_store_can_hold_is_not_good() {
+    let kw = Sandbox::new();
+    kw.write("s.toml", &format!("{GOOD}value_bytes_max = \"1 GiB\"\n"));
+    let told = kw.run(&["schema", "check", "s.toml"]).ended(2);
+    assert!(told.starts_with("s.toml:8:19: error[value-too-large]: "), "{told}");
+    assert!(told.contains("8 | value_bytes_max = \"1 GiB\"\n"), "{told}");
+    assert!(told.contains("= help: set value_bytes_max to 16777216 or less"), "{told}");
+    let told = kw.run(&["schema", "check", "s.toml", "--json"]).ended(2);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["usable"], &told["problems"][0]["line"]), (&false.into(), &8.into()));
+    // Whoever uses it is told the same, and nothing is made.
+    let put = ["record", "put", "notes", "user=ada", "note=1", "{}", "--schema", "s.toml"];
+    for command in [&["schema", "lint", "s.toml"][..], &put] {
+        let told = kw.fails(2, command);
+        assert!(told.starts_with("error: the schema cannot be used\n\ns.toml:8:19: "), "{told}");
+    }
+    assert!(!kw.path("data").exists());
+
+    // A key of 1,975 bytes: one more than an embedded store takes, and fewer than one in memory.
+    let key = |literal: usize| {
+        GOOD.replace("user:{user}:notes:{note}", &format!("{}:{{user}}", "k".repeat(literal)))
+    };
+    kw.write("long.toml", &key(1_973));
+    let told = kw.run(&["schema", "check", "long.toml"]).ended(2);
+    assert!(told.contains("have at least 1975 bytes, and the store takes 1974"), "{told}");
+    kw.ok(&["schema", "check", "long.toml", "-s", "memory:"]);
+    // One that just fits leaves no room, which is a warning.
+    kw.write("long.toml", &key(1_972));
+    let told = kw.ok(&["schema", "check", "long.toml"]);
+    assert!(told.starts_with("long.toml:6:7: warning[key-room]: "), "{told}");
+    assert!(told.contains("long.toml is good"), "{told}");
+
+    // Where nobody says where the store is, there are no limits to go by.
+    kw.write("open.toml", &key(1_973).replace("url = \"embedded:./data\"", ""));
+    let mut nowhere = kw.command(&["schema", "check", "open.toml"]);
+    assert!(nowhere.env_remove("KEYWARD_STORE").output().unwrap().status.success());
+    kw.run(&["schema", "check", "open.toml"]).ended(2);
+
+    kw.write("unknown.toml", &GOOD.replace("embedded:", "rocks:"));
+    let told = kw.run(&["schema", "check", "unknown.toml"]).ended(2);
+    assert!(told.starts_with("unknown.toml:3:7: error[store-url]: "), "{told}");
+    assert!(told.contains("there is no engine called \"rocks\""), "{told}");
+}
+
+#[test]
 fn lint_tells_mistakes_with_reason_and_remedy() {
     let kw = Sandbox::new();
     kw.write("good.toml", GOOD);

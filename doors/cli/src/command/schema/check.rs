@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use keyward::schema::{Problem, Schema};
+use keyward::schema::{Problem, Problems, Schema};
 use serde::Serialize;
 
 use super::counted;
@@ -12,12 +12,15 @@ use crate::output::Output;
 
 /// Tell everything that is wrong with a schema file
 ///
-/// Each problem with its line and what to do about it. Exits with 2 if the schema cannot be used;
+/// Each problem with its line and what to do about it. Keys, values and lifetimes are also held
+/// against the limits of the engines that the stores' urls name (-s names another); no store is opened
+/// or made for that. Exits with 2 if the schema cannot be used;
 /// warnings alone do not count.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward schema check
   keyward schema check app.toml
+  keyward schema check app.toml -s postgres://db/app
   keyward schema check --json | jq '.problems[].message'"#)]
 pub struct Arguments {
     /// The schema file
@@ -34,7 +37,12 @@ struct Checked<'c> {
 pub fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     let path = super::file(arguments.file, target)?;
     let (schema, problems) = match Schema::load_with_warnings(&path) {
-        Ok((schema, warnings)) => (Some(schema), warnings),
+        Ok((schema, warnings)) => {
+            let misfits = super::misfits(&schema, &path, target)?;
+            let usable = !misfits.has_errors();
+            let problems = Problems::new(warnings.into_iter().chain(misfits).collect());
+            (usable.then_some(schema), problems)
+        }
         Err(problems) => (None, problems),
     };
     if output.json() {

@@ -25,7 +25,12 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     let path = super::file(arguments.file, target)?;
-    let findings = lint(&super::load(&path)?);
+    let schema = super::load(&path)?;
+    let misfits = super::misfits(&schema, &path, target)?.errors();
+    if !misfits.is_empty() {
+        return Err(misfits.into());
+    }
+    let findings = lint(&schema);
     for finding in &findings {
         match output.json() {
             true => output.write_json(finding)?,

@@ -9,7 +9,8 @@ mod lint;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use keyward::schema::Schema;
+use keyward::Data;
+use keyward::schema::{Problems, Schema};
 
 use crate::args::Target;
 use crate::failure::{Failure, Result};
@@ -57,6 +58,13 @@ fn file(named: Option<PathBuf>, target: &Target) -> Result<PathBuf> {
 
 fn load(path: &Path) -> Result<Schema> {
     Schema::load(path).map_err(Failure::from)
+}
+
+/// What of a schema does not fit its stores, as far as anybody says where they are.
+fn misfits(schema: &Schema, path: &Path, target: &Target) -> Result<Problems> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let data = Data::beside(schema.clone(), folder);
+    Ok(target.placed(data.clone()).unwrap_or(data).check()?)
 }
 
 /// So many of something, in words.
