@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use keyward_engine::SystemClock;
 use keyward_engine::{Capabilities, Error as StoreError, ErrorKind, ExpirySupport, Store};
+use keyward_engine::{SystemClock, Tier};
 use keyward_records::{Caller, Error, Records, Result, Space};
 use keyward_schema::{Problem, Problems, Schema, StoreLimits};
 use tokio::sync::Mutex;
@@ -159,6 +159,18 @@ impl Data {
             Some(found) => Ok(Some(opened.insert(self.records_in(store, found)?).clone())),
             None => Ok(None),
         }
+    }
+
+    /// The spaces of a store in an empty store in memory, with the limits of the real one, and its
+    /// tier where that can be: to try there what shall be done to it.
+    pub async fn scratch(&self, store: &str) -> Result<Records> {
+        let real = open::capabilities(&self.url(store)?)?;
+        let url = match real.tier() {
+            Tier::Atomic => "memory:",
+            // Reads are late where the last writer wins, so nothing could be tried there.
+            Tier::Recoverable | Tier::Advisory => "memory:?tier=recoverable",
+        };
+        self.records_in(store, open::open(url).await?.with_limits(real.limits))
     }
 
     /// A space, as a caller reaches it. Its store is made if it does not exist.

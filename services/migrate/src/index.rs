@@ -88,15 +88,10 @@ async fn begin(run: &mut Run<'_>, space: &str, index: &Index) -> Result<Phase> {
     if run.records().declarations().all(|declared| declared.name != space) {
         return Err(Error::Refused(format!("the schema declares no space {space}")));
     }
+    refuse_foreign(run.records(), index).await?;
     let catalog = run.records().catalog().await?;
     match catalog.indexes.get(&index.name) {
         None => Ok(Phase::Announce),
-        Some(listed) if run.records().declarations().all(|it| it.name != listed.space) => {
-            Err(Error::Refused(format!(
-                "the space {} has an index {}, and the schema does not declare that space",
-                listed.space, index.name
-            )))
-        }
         Some(listed)
             if listed.definition == *index
                 && listed.space == space
@@ -108,6 +103,20 @@ async fn begin(run: &mut Run<'_>, space: &str, index: &Index) -> Result<Phase> {
             disable(run.records(), &index.name).await?;
             Ok(Phase::Sweep)
         }
+    }
+}
+
+/// Refuses an index whose name one of a space has that the schema does not declare.
+pub(crate) async fn refuse_foreign(records: &Records, index: &Index) -> Result<()> {
+    let catalog = records.catalog().await?;
+    match catalog.indexes.get(&index.name) {
+        Some(listed) if records.declarations().all(|it| it.name != listed.space) => {
+            Err(Error::Refused(format!(
+                "the space {} has an index {}, and the schema does not declare that space",
+                listed.space, index.name
+            )))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -135,7 +144,7 @@ async fn disable(records: &Records, name: &str) -> Result<bool> {
 }
 
 /// Lets every writer keep an index from now on.
-async fn announce(records: &Records, space: &str, index: &Index) -> Result<()> {
+pub(crate) async fn announce(records: &Records, space: &str, index: &Index) -> Result<()> {
     let row = CatalogedIndex {
         space: space.to_owned(),
         definition: index.clone(),

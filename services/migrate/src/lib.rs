@@ -24,6 +24,7 @@ mod migrator;
 mod pace;
 mod plan;
 mod preview;
+mod rehearsal;
 mod rekey;
 mod rows;
 mod transform;

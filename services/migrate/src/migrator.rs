@@ -132,7 +132,7 @@ impl Migrator {
 
     /// Where the last writer wins, what is read, changed and written again takes the place of what
     /// somebody wrote meanwhile, and nobody learns of it.
-    fn refuse_advisory(&self, doing: &str) -> Result<()> {
+    pub(crate) fn refuse_advisory(&self, doing: &str) -> Result<()> {
         let capabilities = self.records.store().capabilities();
         if capabilities.tier() != Tier::Advisory {
             return Ok(());

@@ -1,15 +1,18 @@
 //! What a migration would do, without doing it.
 
 use keyward_engine::Scan;
-use keyward_key::{KeyRange, Prefix};
-use keyward_records::{Caller, Record, Space};
+use keyward_key::{Key, KeyRange, Prefix};
+use keyward_records::{Record, Records};
+use keyward_schema::Index;
 
 use crate::definition::Definition;
 use crate::error::{Error, Result};
-use crate::index::count;
+use crate::index::{self, count};
 use crate::ledger::Problem;
 use crate::migrator::{Change, Migrator, RECORDS_PER_PAGE};
-use crate::rekey::Rekeying;
+use crate::rehearsal::Rehearsal;
+use crate::rekey::{self, Rekeying};
+use crate::transform;
 
 /// What a migration would do, as far as was looked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,7 +22,8 @@ pub struct Preview {
     pub rows: u64,
     /// How many records it would change.
     pub changed: u64,
-    /// Whether that is all of them: a preview ends after [`Preview::ROWS_MAX`].
+    /// Whether that is all of them: a preview ends after the page that reaches
+    /// [`Preview::ROWS_MAX`] or [`Preview::BYTES_MAX`].
     pub is_whole: bool,
     /// Some of the changes, at most [`Preview::EXAMPLES_MAX`]: what it is, what it becomes.
     pub examples: Vec<(String, String)>,
@@ -32,8 +36,14 @@ pub struct Preview {
 impl Preview {
     /// How many rows are looked at.
     pub const ROWS_MAX: u64 = 10_000;
+    /// How many bytes of values are looked at.
+    pub const BYTES_MAX: usize = 256 << 20;
     /// How many examples are given.
     pub const EXAMPLES_MAX: usize = 5;
+
+    fn whole() -> Self {
+        Self { is_whole: true, ..Self::default() }
+    }
 
     fn example(&mut self, old: String, new: String) {
         self.changed += 1;
@@ -42,40 +52,32 @@ impl Preview {
         }
     }
 
-    fn problem(&mut self, record: &Record, message: String) {
+    fn problem(&mut self, key: &Key, message: String) {
         self.problem_count += 1;
         if self.problems.len() < Self::EXAMPLES_MAX {
-            self.problems.push(Problem { key: record.key.to_string(), message });
+            self.problems.push(Problem { key: key.to_string(), message });
         }
     }
 }
 
 impl Migrator {
-    /// What a migration would do. Nothing is written. What a change of values would do is told by
-    /// [`Migrator::preview_transform`].
-    pub async fn preview(&self, definition: &Definition) -> Result<Preview> {
-        let records = &self.records;
+    /// What a migration would do. It is tried, with the checks of the real run, on a copy of the first
+    /// records in `scratch`: the same spaces in an empty store, of the same tier and with the same
+    /// limits, that is thrown away afterwards. Nothing else is written. What a change of values would
+    /// do is told by [`Migrator::preview_transform`].
+    ///
+    /// [`Error::Refused`] for what would be refused, and for a `scratch` that holds anything.
+    pub async fn preview(&self, definition: &Definition, scratch: &Records) -> Result<Preview> {
         match definition {
-            Definition::AddIndex { space, .. } | Definition::RebuildIndex { space, .. } => {
-                let space = records.space(space, &Caller::operator())?;
-                look(&space, async |_, _| Ok(())).await
+            Definition::AddIndex { space, index } | Definition::RebuildIndex { space, index } => {
+                self.preview_index(space, index, scratch).await
             }
             Definition::DropIndex { index, .. } => self.preview_drop(index).await,
             Definition::Rekey { space, from, to, sources } => {
-                let rekeying = Rekeying::new(records, space, from, to, sources)?;
-                look(&rekeying.from, async |preview, record| {
-                    match rekeying.new_key(record) {
-                        Ok(new) => match records.store().get(&new).await? {
-                            Some(there) if there.value != record.value => {
-                                preview.problem(record, format!("{new} holds another record"));
-                            }
-                            _ => preview.example(record.key.to_string(), new.to_string()),
-                        },
-                        Err(message) => preview.problem(record, message),
-                    }
-                    Ok(())
-                })
-                .await
+                self.refuse_advisory("moving records")?;
+                let real = Rekeying::new(&self.records, space, from, to, sources)?;
+                let tried = Rekeying::new(scratch, space, from, to, sources)?;
+                self.preview_rekey(&real, &tried, scratch).await
             }
             Definition::Transform { .. } => {
                 let message = "a change of values needs the function that makes it".to_owned();
@@ -84,21 +86,76 @@ impl Migrator {
         }
     }
 
-    /// What a change of values would do. Nothing is written; the function runs. Whether the schema
-    /// and the indexes take the new values is not looked at.
-    pub async fn preview_transform(&self, space: &str, change: &mut Change<'_>) -> Result<Preview> {
-        let space = self.records.space(space, &Caller::operator())?;
-        look(&space, async |preview, record| {
-            match change(record) {
-                Ok(Some(new)) if new != record.value => {
-                    preview.example(record.value.to_string(), new.to_string());
+    /// What a change of values would do, tried as [`Migrator::preview`] does. The function runs, on
+    /// records whose versions are those of the copy.
+    pub async fn preview_transform(
+        &self,
+        space: &str,
+        change: &mut Change<'_>,
+        scratch: &Records,
+    ) -> Result<Preview> {
+        let real = transform::space(&self.records, space)?;
+        self.refuse_advisory("changing values")?;
+        let mut preview = Preview::whole();
+        let mut rehearsal = Rehearsal::new(&self.records, scratch).await?;
+        let records = rehearsal.take(&real, &mut preview).await?;
+        rehearsal.index(space).await?;
+        preview.rows = count(records.len());
+        let tried = transform::space(scratch, space)?;
+        for record in &records {
+            let mut new = None;
+            let mut noted = |record: &Record| {
+                new = change(record)?;
+                Ok(new.clone())
+            };
+            match transform::apply(&tried, &record.key, &mut noted).await? {
+                Ok(true) => {
+                    let new = new.map(|new| new.to_string()).unwrap_or_default();
+                    preview.example(record.value.to_string(), new);
                 }
-                Ok(_) => {}
-                Err(error) => preview.problem(record, error.to_string()),
+                Ok(false) => {}
+                Err(message) => preview.problem(&record.key, message),
             }
-            Ok(())
-        })
-        .await
+        }
+        Ok(preview)
+    }
+
+    async fn preview_index(
+        &self,
+        space: &str,
+        index: &Index,
+        scratch: &Records,
+    ) -> Result<Preview> {
+        let real = transform::space(&self.records, space)?;
+        index::refuse_foreign(&self.records, index).await?;
+        let mut preview = Preview::whole();
+        let mut rehearsal = Rehearsal::new(&self.records, scratch).await?;
+        preview.rows = count(rehearsal.take(&real, &mut preview).await?.len());
+        index::announce(scratch, space, index).await?;
+        rehearsal.build(&index.name, |key, message| preview.problem(key, message)).await?;
+        Ok(preview)
+    }
+
+    async fn preview_rekey(
+        &self,
+        real: &Rekeying,
+        tried: &Rekeying,
+        scratch: &Records,
+    ) -> Result<Preview> {
+        let mut preview = Preview::whole();
+        let mut rehearsal = Rehearsal::new(&self.records, scratch).await?;
+        let records = rehearsal.take(&real.from, &mut preview).await?;
+        rehearsal.take(&real.to, &mut preview).await?;
+        rehearsal.index(&real.to.declaration().name).await?;
+        preview.rows = count(records.len());
+        for record in &records {
+            match rekey::relocate(tried, record).await? {
+                Ok(Some(new)) => preview.example(record.key.to_string(), new.to_string()),
+                Ok(None) => {}
+                Err(message) => preview.problem(&record.key, message),
+            }
+        }
+        Ok(preview)
     }
 
     async fn preview_drop(&self, index: &str) -> Result<Preview> {
@@ -117,26 +174,4 @@ impl Migrator {
         }
         Ok(preview)
     }
-}
-
-/// Looks at the first records of a space.
-async fn look(
-    space: &Space,
-    mut each: impl AsyncFnMut(&mut Preview, &Record) -> Result<()>,
-) -> Result<Preview> {
-    let mut preview = Preview::default();
-    let mut position = None;
-    while preview.rows < Preview::ROWS_MAX {
-        let walked = space.walk_on(position, RECORDS_PER_PAGE).await?;
-        preview.rows += count(walked.records.len());
-        for record in &walked.records {
-            each(&mut preview, record).await?;
-        }
-        position = walked.position;
-        if position.is_none() {
-            preview.is_whole = true;
-            break;
-        }
-    }
-    Ok(preview)
 }

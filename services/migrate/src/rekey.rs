@@ -175,8 +175,8 @@ async fn walk(run: &mut Run<'_>, rekeying: &Rekeying) -> Result<()> {
         run.migration().counts.records += count(records);
         for record in &walked.records {
             match relocate(rekeying, record).await? {
-                Ok(true) => run.migration().counts.changed += 1,
-                Ok(false) => {}
+                Ok(Some(_)) => run.migration().counts.changed += 1,
+                Ok(None) => {}
                 Err(message) => run.problem(&record.key, message),
             }
         }
@@ -187,18 +187,18 @@ async fn walk(run: &mut Run<'_>, rekeying: &Rekeying) -> Result<()> {
     }
 }
 
-/// Whether a record was moved, or why it cannot be.
-async fn relocate(
+/// The key that a record was moved to, if it is still there; or why it cannot be.
+pub(crate) async fn relocate(
     rekeying: &Rekeying,
     record: &Record,
-) -> Result<std::result::Result<bool, String>> {
+) -> Result<std::result::Result<Option<Key>, String>> {
     let new = match rekeying.new_key(record) {
         Ok(new) => new,
         Err(message) => return Ok(Err(message)),
     };
     match rekeying.from.relocate(&record.key, &rekeying.to, &new).await {
-        Ok(Relocated::Moved) => Ok(Ok(true)),
-        Ok(Relocated::Absent) => Ok(Ok(false)),
+        Ok(Relocated::Moved) => Ok(Ok(Some(new))),
+        Ok(Relocated::Absent) => Ok(Ok(None)),
         Ok(Relocated::Taken) => Ok(Err(format!("{new} holds another record"))),
         Err(error) if is_of_the_record(&error) => Ok(Err(error.to_string())),
         Err(error) => Err(error.into()),

@@ -1,5 +1,6 @@
 //! Changing values.
 
+use keyward_key::Key;
 use keyward_records::{Caller, Records, Space, Written};
 
 use crate::error::Result;
@@ -10,6 +11,23 @@ use crate::rekey::is_of_the_record;
 
 pub(crate) fn space(records: &Records, name: &str) -> Result<Space> {
     Ok(records.space(name, &Caller::operator())?)
+}
+
+/// Whether a record was changed, or why it cannot be.
+pub(crate) async fn apply(
+    space: &Space,
+    key: &Key,
+    change: &mut Change<'_>,
+) -> Result<std::result::Result<bool, String>> {
+    let changed = space.update(key, |current| {
+        let Some(current) = current else { return Ok(None) };
+        Ok(change(current)?.filter(|value| *value != current.value))
+    });
+    match changed.await {
+        Ok(written) => Ok(Ok(matches!(written, Written::Applied { .. }))),
+        Err(error) if is_of_the_record(&error) => Ok(Err(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
 }
 
 pub(crate) async fn run(run: &mut Run<'_>, name: &str, change: &mut Change<'_>) -> Result<()> {
@@ -26,17 +44,10 @@ pub(crate) async fn run(run: &mut Run<'_>, name: &str, change: &mut Change<'_>) 
         let records = walked.records.len();
         run.migration().counts.records += count(records);
         for record in &walked.records {
-            let changed = space.update(&record.key, |current| {
-                let Some(current) = current else { return Ok(None) };
-                Ok(change(current)?.filter(|value| *value != current.value))
-            });
-            match changed.await {
-                Ok(Written::Applied { .. }) => run.migration().counts.changed += 1,
-                Ok(_) => {}
-                Err(error) if is_of_the_record(&error) => {
-                    run.problem(&record.key, error.to_string());
-                }
-                Err(error) => return Err(error.into()),
+            match apply(&space, &record.key, change).await? {
+                Ok(true) => run.migration().counts.changed += 1,
+                Ok(false) => {}
+                Err(message) => run.problem(&record.key, message),
             }
         }
         match walked.position {

@@ -138,6 +138,22 @@ fn records_get_the_keys_of_a_new_pattern() {
 }
 
 #[test]
+fn a_dry_run_tells_what_the_real_run_could_not_do() {
+    let kw = notes();
+    kw.ok(&["put", "notes:odd", r#"{"title":7}"#]);
+    let transform = ["migrate", "transform", "notes", "--set", "title=7"];
+    let would = kw.ok(&transform);
+    assert!(would.contains("could not: 5\n  notes:n0: the value does not fit"), "{would}");
+    assert!(!would.contains('→'), "{would}");
+    declare_index(&kw);
+    let would = kw.ok(&["migrate"]);
+    assert!(would.contains("6 records\ncould not: 1\n  notes:odd: the field title"), "{would}");
+    assert_eq!(kw.json(&["migrate", "--json"])["problem_count"], 1);
+    let ran = kw.run(&["migrate", "--yes"]).ended(10);
+    assert!(ran.contains("1 problems\n  notes:odd: the field title"), "{ran}");
+}
+
+#[test]
 fn values_are_edited_or_given_to_a_command() {
     let kw = notes();
     let edits = ["migrate", "transform", "notes", "--rename", "user=by", "--set", "n=1.0"];

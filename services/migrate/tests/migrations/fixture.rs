@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, ready};
-use keyward_engine::{Json, Put, Scan, Store};
+use keyward_engine::{Json, Put, Scan, Store, Tier};
 use keyward_key::{Key, KeyRange, Prefix};
+use keyward_memory::{Memory, Options};
 use keyward_migrate::{Definition, Doctor, Migration, Migrator, Pause, Report, State};
 use keyward_records::{Caller, Draft, Query, Records, Space};
 use keyward_schema::Schema;
@@ -57,6 +58,17 @@ pub fn records(store: Store, clock: &TestClock, schema: &str) -> Records {
 /// The same store, as a program with another schema opens it.
 pub async fn open(place: &Place, schema: &str) -> Records {
     records(place.store().await, place.clock(), schema)
+}
+
+/// The same spaces in an empty store of the same tier, to try things in.
+pub fn scratch(place: &Place, records: &Records) -> Records {
+    let tier = match records.store().capabilities().tier() {
+        Tier::Atomic => Tier::Atomic,
+        Tier::Recoverable | Tier::Advisory => Tier::Recoverable,
+    };
+    let memory = Memory::with(Options::tier(tier), place.clock().clone());
+    let store = Store::new(memory).with_limits(*records.store().limits());
+    Records::open(store, records.declarations().cloned(), place.clock().clone()).unwrap()
 }
 
 pub fn operator(records: &Records, space: &str) -> Space {

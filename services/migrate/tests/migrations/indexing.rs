@@ -12,7 +12,7 @@ use keyward_stores::{Place, on_engines, on_every_engine};
 
 use crate::fixture::{
     PLAIN, add, assert_done, assert_well, fill, found, indexed, json, migrate, migrator, note,
-    open, operator, rows, slugged,
+    open, operator, rows, scratch, slugged,
 };
 
 on_every_engine!(
@@ -39,7 +39,8 @@ async fn an_index_is_made_of_what_is_there(place: Place) {
     let after = open(&place, &indexed()).await;
     let steps = migrator(&after, place.clock()).plan().await.unwrap().build;
     assert_eq!(steps, ["by_tag", "by_title"].map(|name| add(&after, "notes", name)));
-    let preview = migrator(&after, place.clock()).preview(&steps[0]).await.unwrap();
+    let preview =
+        migrator(&after, place.clock()).preview(&steps[0], &scratch(&place, &after)).await.unwrap();
     assert_eq!((preview.rows, preview.is_whole), (60, true));
     let done = migrate(&after, place.clock()).await;
     done.iter().for_each(assert_done);

@@ -9,6 +9,7 @@ mod doctoring;
 mod fixture;
 mod indexing;
 mod optional;
+mod previewing;
 mod racing;
 mod rekeying;
 mod simulated;

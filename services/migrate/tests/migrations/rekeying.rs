@@ -15,6 +15,7 @@ use keyward_testkit::{Faults, FaultyEngine, TestClock};
 
 use crate::fixture::{
     assert_done, assert_well, json, key, migrate, migrator, open, operator, put_raw, records, rows,
+    scratch,
 };
 
 on_every_engine!(
@@ -82,7 +83,10 @@ async fn records_move_with_their_entries(place: Place) {
     fill(&before, 30).await;
     let after = open(&place, &schema(NEW, place.kind())).await;
     let definition = rekey(OLD, NEW, &[("userId", "userId")]);
-    let preview = migrator(&after, place.clock()).preview(&definition).await.unwrap();
+    let preview = migrator(&after, place.clock())
+        .preview(&definition, &scratch(&place, &after))
+        .await
+        .unwrap();
     assert_eq!((preview.rows, preview.changed, preview.problem_count), (30, 30, 0));
     assert_eq!(preview.examples[1], ("notes:n01".into(), "user:u1:notes:n01".into()));
     assert_eq!(rows(after.store(), "user").await.len(), 0);

@@ -7,6 +7,7 @@ use keyward_stores::{Place, on_engines, on_every_engine};
 
 use crate::fixture::{
     assert_done, assert_well, fill, found, indexed, json, key, migrator, open, operator, rows,
+    scratch,
 };
 
 on_every_engine!(values_change_with_their_entries, what_the_schema_refuses_is_told_and_stays);
@@ -31,7 +32,8 @@ async fn values_change_with_their_entries(place: Place) {
         Edit::Remove("tags".parse().unwrap()),
     ]);
     let migrator = migrator(&records, place.clock());
-    let preview = migrator.preview_transform("notes", &mut change).await.unwrap();
+    let preview =
+        migrator.preview_transform("notes", &mut change, &scratch(&place, &records)).await.unwrap();
     assert_eq!((preview.rows, preview.changed), (30, 30));
     let done = migrator.transform("notes", "edits", &mut change, |_| ()).await.unwrap();
     assert_done(&done);

@@ -18,27 +18,27 @@ pub async fn run(drop: &[String], how: &How, data: &Data, output: &mut Output) -
         let Some(records) = data.existing_records(&store.name).await? else { continue };
         let migrator = migrator(records, how);
         let plan = migrator.plan().await?;
-        stores.push((migrator, plan));
+        stores.push((store.name.as_str(), migrator, plan));
     }
     refuse_unknown(drop, data, &stores)?;
     let mut as_declared = true;
     let mut steps = 0;
     let mut taken = false;
     let mut done = Vec::new();
-    for (migrator, mut plan) in stores {
+    for (store, migrator, mut plan) in stores {
         let named: Vec<Definition> =
             drop.iter().filter_map(|name| plan.drop(name).cloned()).collect();
         as_declared &= plan.is_empty() && named.is_empty();
         steps += named.len() + plan.build.len();
         for step in &named {
-            carry_out(&migrator, step, how, &mut done, output).await?;
+            carry_out(&migrator, step, how, (data, store), &mut done, output).await?;
         }
         if how.yes && !named.is_empty() {
             // A name may be free now.
             plan = migrator.plan().await?;
         }
         for step in &plan.build {
-            carry_out(&migrator, step, how, &mut done, output).await?;
+            carry_out(&migrator, step, how, (data, store), &mut done, output).await?;
         }
         let to_drop: BTreeSet<&str> = drop.iter().map(String::as_str).collect();
         for (steps, why) in [
@@ -67,9 +67,9 @@ fn is_named(step: &Definition, named: &BTreeSet<&str>) -> bool {
 }
 
 /// Refuses to drop what is not there, or what would be built again at once.
-fn refuse_unknown(drop: &[String], data: &Data, stores: &[(Migrator, Plan)]) -> Result {
+fn refuse_unknown(drop: &[String], data: &Data, stores: &[(&str, Migrator, Plan)]) -> Result {
     for name in drop {
-        if stores.iter().any(|(_, plan)| plan.drop(name).is_some()) {
+        if stores.iter().any(|(_, _, plan)| plan.drop(name).is_some()) {
             continue;
         }
         let declared = data.schema().spaces.iter().find(|space| space.index(name).is_some());
@@ -92,6 +92,7 @@ async fn carry_out(
     migrator: &Migrator,
     step: &Definition,
     how: &How,
+    (data, store): (&Data, &str),
     done: &mut Vec<Migration>,
     output: &mut Output,
 ) -> Result {
@@ -101,7 +102,8 @@ async fn carry_out(
             Definition::DropIndex { .. } => "entries",
             _ => "records",
         };
-        return tell_preview(&what, rows, &migrator.preview(step).await?, output);
+        let preview = migrator.preview(step, &data.scratch(store).await?).await?;
+        return tell_preview(&what, rows, &preview, output);
     }
     let run = |progress: crate::progress::Progress| {
         let (migrator, step) = (migrator.clone(), step.clone());

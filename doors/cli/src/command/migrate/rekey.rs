@@ -53,7 +53,9 @@ pub async fn run(arguments: Arguments, data: &Data, output: &mut Output) -> Resu
     let definition = Definition::Rekey { space, from, to, sources };
     let what = definition.to_string();
     if !how.yes {
-        tell_preview(&what, "records", &migrator.preview(&definition).await?, output)?;
+        let scratch = data.scratch(data.store_of(definition.space())?).await?;
+        let preview = migrator.preview(&definition, &scratch).await?;
+        tell_preview(&what, "records", &preview, output)?;
         return tell_how(output);
     }
     let run = |progress: crate::progress::Progress| async move {

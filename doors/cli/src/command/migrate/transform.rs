@@ -71,7 +71,8 @@ pub async fn run(arguments: Arguments, data: &Data, output: &mut Output) -> Resu
     let migrator = migrator(records_of(data, &space).await?, &how);
     let what = format!("change the values of {space}: {named}");
     if !how.yes {
-        let preview = migrator.preview_transform(&space, &mut change).await?;
+        let scratch = data.scratch(data.store_of(&space)?).await?;
+        let preview = migrator.preview_transform(&space, &mut change, &scratch).await?;
         tell_preview(&what, "records", &preview, output)?;
         return tell_how(output);
     }
