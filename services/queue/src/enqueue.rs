@@ -200,12 +200,15 @@ impl Queue {
             if is_done {
                 return Ok((commit, Enqueued::Duplicate { id }));
             }
-            commit = commit.check(places.row(&id), Expect::Absent);
-        }
-        if let Some((old, version)) = &found.dead {
-            if same(old) && found.row.is_none() {
-                return Ok((commit_without_last_check(commit), Enqueued::Duplicate { id }));
+            if found.dead.as_ref().is_some_and(|(old, _)| same(old)) {
+                return Ok((commit, Enqueued::Duplicate { id }));
             }
+            // A commit whose answer was lost may land when the message has been completed, or has
+            // become a dead letter, since: then these checks refuse it.
+            let mark = found.claim.map_or(Expect::Absent, |mark| Expect::Version(mark.version));
+            commit = commit.check(places.row(&id), Expect::Absent).check(places.claim(&id), mark);
+        }
+        if let Some((_, version)) = &found.dead {
             if !draft.replaces {
                 return Err(self.taken(id));
             }
@@ -213,7 +216,7 @@ impl Queue {
                 .check(places.dead_letter(&id), Expect::Version(version.clone()))
                 .delete(places.dead_letter(&id));
             fate = Enqueued::Replaced { id: id.clone() };
-        } else if draft.row.keyed {
+        } else {
             commit = commit.check(places.dead_letter(&id), Expect::Absent);
         }
         Ok((self.put_row(commit, &id, &draft.row)?, fate))
@@ -222,12 +225,6 @@ impl Queue {
     pub(crate) fn taken(&self, id: String) -> Error {
         Error::IdTaken { queue: self.name().to_owned(), id }
     }
-}
-
-/// Takes back the check of the row, where nothing is written after all.
-fn commit_without_last_check(mut commit: Commit) -> Commit {
-    commit.checks.pop();
-    commit
 }
 
 fn checked_id(id: String) -> Result<String> {

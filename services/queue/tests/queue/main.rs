@@ -12,4 +12,5 @@ mod inspecting;
 mod jobs;
 mod refusing;
 mod replacing;
+mod unanswered;
 mod working;
