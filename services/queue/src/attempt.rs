@@ -235,7 +235,10 @@ impl Attempt {
         let reason = shortened(&failure.reason);
         let ended = self
             .end(commit, |found, _| {
-                let mine = |past: &PastAttempt| past.nonce == self.nonce && past.error == reason;
+                // A row that is near its limit keeps but the beginning of an error.
+                let mine = |past: &PastAttempt| {
+                    past.nonce == self.nonce && reason.starts_with(&past.error)
+                };
                 self.trace_of(found, mine)
             })
             .await?;

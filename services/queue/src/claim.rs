@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
-use keyward_engine::{Commit, Cursor, Expect, Expiry, Put, Scan, Version};
+use keyward_engine::{Commit, Cursor, ErrorKind, Expect, Expiry, Page, Put, Scan, Version};
 use keyward_key::Key;
 use tokio::time::Instant;
 
@@ -12,15 +12,16 @@ use crate::moment::Moment;
 use crate::places::IndexEntry;
 use crate::queue::Committed;
 use crate::row::{Current, Row, State};
-use crate::{Attempt, Queue, Result};
+use crate::{Attempt, Error, Queue, Result};
 
 /// Why an attempt ended of which nothing more was heard.
 const SILENT: &str = "the worker gave no sign of life for the time of its lease";
 
 /// How many entries of each section a claim looks at.
 const WINDOW_MIN: usize = 32;
-/// How often a claim looks again when others took what it saw.
-const LOOKS: usize = 4;
+/// How often a claim looks: again, when others took what it saw, and further, when nothing of what it
+/// saw can be taken.
+const LOOKS: usize = 8;
 
 /// What a claim gave.
 #[derive(Debug)]
@@ -47,6 +48,30 @@ struct Look {
     candidates: Vec<Candidate>,
     next_due: Option<Moment>,
     paused: bool,
+    /// Where it ended, in the sections that go on.
+    end: Passed,
+}
+
+/// What was passed over of each section, because nothing of it can be taken: all is leased, or this
+/// process cannot read it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Passed {
+    ready: Option<Key>,
+    due: Option<Key>,
+}
+
+impl Passed {
+    fn is_none(&self) -> bool {
+        self.ready.is_none() && self.due.is_none()
+    }
+}
+
+/// What the rows say that a look has read.
+struct Rows {
+    candidates: Vec<Candidate>,
+    /// How many of them are of the section `ready`, and `due`.
+    from_ready: usize,
+    from_due: usize,
 }
 
 enum Taken {
@@ -54,6 +79,8 @@ enum Taken {
     Held(Vec<Attempt>),
     /// Somebody else took some of them; these are left.
     Outrun(Vec<Candidate>),
+    /// Together they are more than the store takes.
+    TooLarge(Vec<Candidate>),
     Paused,
 }
 
@@ -71,33 +98,66 @@ impl Queue {
         let max = max.clamp(1, self.claim_max());
         let mut claims =
             Claims { attempts: Vec::new(), next_due: None, paused: false, contended: false };
+        // Whether the heads of both sections are still to be seen.
+        let mut unseen = !self.passed().is_none();
         for _ in 0..LOOKS {
             let look = self.look(max).await?;
             claims.next_due = look.next_due.map(Moment::time);
             claims.paused = look.paused;
             claims.contended = false;
-            if look.paused || look.candidates.is_empty() {
+            if look.paused {
                 return Ok(claims);
             }
-            let mut left = look.candidates;
-            while !left.is_empty() {
-                let picked = self.pick(&mut left, max);
-                match self.take(picked).await? {
-                    Taken::Held(attempts) if attempts.is_empty() => {}
-                    Taken::Held(attempts) => {
-                        claims.attempts = attempts;
-                        return Ok(claims);
-                    }
-                    Taken::Outrun(others) => left.extend(others),
-                    Taken::Paused => {
-                        claims.paused = true;
-                        return Ok(claims);
-                    }
+            if look.candidates.is_empty() {
+                if self.passed().is_none() && !std::mem::take(&mut unseen) {
+                    return Ok(claims);
                 }
+                continue;
             }
-            claims.contended = true;
+            match self.take_some(look.candidates, max).await? {
+                Some(Taken::Held(attempts)) => {
+                    claims.attempts = attempts;
+                    break;
+                }
+                Some(Taken::Paused) => {
+                    claims.paused = true;
+                    return Ok(claims);
+                }
+                Some(_) => claims.contended = true,
+                None => *self.passed() = look.end,
+            }
+        }
+        if !self.passed().is_none() {
+            claims.next_due = Some(self.now().time());
         }
         Ok(claims)
+    }
+
+    /// Takes what it can get of the candidates, in one commit if nothing is in the way. `None`: none
+    /// of them can be taken by this process.
+    async fn take_some(&self, mut left: Vec<Candidate>, max: usize) -> Result<Option<Taken>> {
+        let mut most = max;
+        let mut ended = None;
+        while !left.is_empty() {
+            let picked = self.pick(&mut left, most);
+            match self.take(picked).await? {
+                // All that was picked went to the dead letters.
+                Taken::Held(attempts) if attempts.is_empty() => {
+                    ended = Some(Taken::Outrun(Vec::new()));
+                }
+                Taken::Outrun(others) => {
+                    left.extend(others);
+                    ended = Some(Taken::Outrun(Vec::new()));
+                }
+                Taken::TooLarge(picked) if picked.len() > 1 => {
+                    left.splice(..0, picked);
+                    most = 1;
+                }
+                Taken::TooLarge(_) => drop(self.0.metrics.passed_over.inc()),
+                taken => return Ok(Some(taken)),
+            }
+        }
+        Ok(ended)
     }
 
     fn claim_max(&self) -> usize {
@@ -107,15 +167,19 @@ impl Queue {
         fitting.clamp(1, Self::CLAIM_MAX)
     }
 
-    /// Reads the heads of both sections, and the rows that they name.
+    /// Reads both sections from their heads, or behind what was passed over, and the rows that they
+    /// name.
     async fn look(&self, max: usize) -> Result<Look> {
         let Self(inner) = self;
         let window = WINDOW_MIN.max(2 * max);
-        let ready = Scan::new(inner.places.ready_range()).keys_only().limit(window);
+        let passed = self.passed().clone();
+        let section = |range, passed: Option<Key>| {
+            let after = passed.as_ref().map(Cursor::after_key);
+            Scan::new(range).keys_only().limit(window).after(after)
+        };
+        let ready = section(inner.places.ready_range(), passed.ready);
         let ready = inner.store.scan(&ready).await?;
-        let after = self.due_after().as_ref().map(Cursor::after_key);
-        let resumed = after.is_some();
-        let due = Scan::new(inner.places.due_range()).keys_only().limit(window).after(after);
+        let due = section(inner.places.due_range(), passed.due);
         let due = inner.store.scan(&due).await?;
         let now = self.now();
         let mut next_due = None;
@@ -132,36 +196,32 @@ impl Queue {
                 None => {}
             }
         }
-        if entries.is_empty() {
-            *self.due_after() = None;
-            // The head was passed over: look at it next time, soon.
-            let next_due = if resumed { Some(now) } else { next_due };
-            return Ok(Look { candidates: Vec::new(), next_due, paused: false });
-        }
-        let (candidates, taken_over) = self.read_rows(&entries, ready_count).await?;
-        let Some(candidates) = candidates else {
-            return Ok(Look { candidates: Vec::new(), next_due, paused: true });
+        let last = |page: &Page| page.rows.last().map(|row| row.key.clone());
+        let end = Passed {
+            ready: ready.next.as_ref().and_then(|_| last(&ready)),
+            // What is not due yet is the end of what is.
+            due: due.next.as_ref().and_then(|_| last(&due)).filter(|_| next_due.is_none()),
         };
-        // Where the head of `due` is all leased, the next look goes on behind it.
-        let hints = entries.len() - ready_count;
-        *self.due_after() = match entries.last() {
-            Some(last) if hints > 0 && hints == due.rows.len() && taken_over == 0 => {
-                due.next.is_some().then(|| last.key.clone())
-            }
-            _ => None,
+        let Some(rows) = self.read_rows(&entries, ready_count).await? else {
+            let end = Passed::default();
+            return Ok(Look { candidates: Vec::new(), next_due, paused: true, end });
         };
-        Ok(Look { candidates, next_due, paused: false })
+        *self.passed() = Passed {
+            ready: end.ready.clone().filter(|_| rows.from_ready == 0),
+            due: end.due.clone().filter(|_| rows.from_due == 0),
+        };
+        Ok(Look { candidates: rows.candidates, next_due, paused: false, end })
     }
 
-    /// Of the entries, those whose rows can be taken, the longest waiting first, and how many of
-    /// them are from `due`; no candidates at all where the queue is paused.
-    async fn read_rows(
-        &self,
-        entries: &[IndexEntry],
-        ready_count: usize,
-    ) -> Result<(Option<Vec<Candidate>>, usize)> {
+    /// Of the entries, those whose rows can be taken, the longest waiting first; `None` where the
+    /// queue is paused.
+    async fn read_rows(&self, entries: &[IndexEntry], ready_count: usize) -> Result<Option<Rows>> {
         let Self(inner) = self;
         let places = &inner.places;
+        let mut read = Rows { candidates: Vec::new(), from_ready: 0, from_due: 0 };
+        if entries.is_empty() {
+            return Ok(Some(read));
+        }
         let mut keys = vec![places.paused().clone()];
         keys.extend(entries.iter().map(|entry| places.row(&entry.id)));
         keys.extend(entries[ready_count..].iter().map(|entry| places.claim(&entry.id)));
@@ -169,38 +229,44 @@ impl Queue {
         let claims = found.split_off(1 + entries.len());
         let rows = found.split_off(1);
         if matches!(found[..], [Some(_)]) {
-            return Ok((None, 0));
+            return Ok(None);
         }
-        let mut candidates = Vec::new();
         let mut stale = Vec::new();
-        let mut from_due = 0;
         for (at, (entry, row)) in entries.iter().zip(rows).enumerate() {
             let key = places.row(&entry.id);
             let Some(stored) = row else {
                 stale.push((entry.key.clone(), key, Expect::Absent));
                 continue;
             };
-            let row = self.decode(&key, &stored).ok();
-            let Some(row) = row.filter(|row| row.entry(places, &entry.id) == entry.key) else {
-                stale.push((entry.key.clone(), key, Expect::Version(stored.version)));
+            let Ok(row) = self.decode(&key, &stored) else {
+                // Others may be able to read it, and need its entry to find it.
+                inner.metrics.passed_over.inc();
                 continue;
             };
+            if row.entry(places, &entry.id) != entry.key {
+                stale.push((entry.key.clone(), key, Expect::Version(stored.version)));
+                continue;
+            }
             let leased = at.checked_sub(ready_count).is_some_and(|at| claims[at].is_some());
             if row.state == State::Claimed && leased {
                 continue;
             }
-            from_due += usize::from(at >= ready_count);
-            candidates.push(Candidate { entry: entry.clone(), key, row, version: stored.version });
+            match at < ready_count {
+                true => read.from_ready += 1,
+                false => read.from_due += 1,
+            }
+            let version = stored.version;
+            read.candidates.push(Candidate { entry: entry.clone(), key, row, version });
         }
         if !stale.is_empty() {
             self.forget(stale).await?;
         }
-        candidates.sort_by_key(|candidate| candidate.entry.at);
-        Ok((Some(candidates), from_due))
+        read.candidates.sort_by_key(|candidate| candidate.entry.at);
+        Ok(Some(read))
     }
 
-    /// Removes entries that lead to no row of theirs: rows that were deleted by hand, or damaged.
-    /// Mostly they are gone by now, because their row moved between two reads.
+    /// Removes entries that lead to no row of theirs: rows that were deleted or moved by hand. Mostly
+    /// they are gone by now, because their row moved between two reads.
     async fn forget(&self, stale: Vec<(Key, Key, Expect)>) -> Result<()> {
         let entries: Vec<Key> = stale.iter().map(|(entry, ..)| entry.clone()).collect();
         let found = self.0.store.get_many(&entries).await?;
@@ -282,7 +348,13 @@ impl Queue {
                 sent,
             )
         };
-        let attempts = match self.commit(commit).await? {
+        let committed = match self.commit(commit).await {
+            Err(Error::Store(error)) if error.kind() == ErrorKind::LimitExceeded => {
+                return Ok(Taken::TooLarge(picked));
+            }
+            committed => committed?,
+        };
+        let attempts = match committed {
             Committed::Applied(versions) => {
                 inner
                     .spread

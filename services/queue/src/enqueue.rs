@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use keyward_engine::{Commit, Error as StoreError, Expect, Json};
+use keyward_engine::{Commit, Error as StoreError, ErrorKind, Expect, Json};
 
 use crate::job::Trace;
 use crate::lease::done_mark;
@@ -117,7 +117,22 @@ impl Queue {
             reason: None,
             payload,
         };
+        self.check_size(&row)?;
         Ok(Draft { id, row, replaces })
+    }
+
+    /// Refuses what could be enqueued, but not claimed.
+    fn check_size(&self, row: &Row) -> Result<()> {
+        let bytes = row.encode(self.0.places.layout())?.len();
+        let bytes_max = self.0.store.limits().value_bytes_max.saturating_sub(Row::ROOM_BYTES);
+        if bytes <= bytes_max {
+            return Ok(());
+        }
+        let message = format!(
+            "a message is a row of at most {bytes_max} bytes here, which leaves room for its \
+             attempts, and this one has {bytes}"
+        );
+        Err(StoreError::new(ErrorKind::LimitExceeded, message).into())
     }
 
     /// What to write, by what is there. If `unsure`, an earlier commit of the same drafts may have

@@ -22,6 +22,9 @@ pub struct Metrics {
     pub refused: Counter,
     /// Claims that lost a race and were tried again.
     pub conflicts: Counter,
+    /// Times that a message was passed over, because this process cannot read its row, or the store
+    /// does not take it as large as it is when claimed.
+    pub passed_over: Counter,
     /// Attempts in hand.
     pub held: Gauge,
     /// From enqueuing to the claim, in seconds, by this process's clock.
@@ -42,6 +45,7 @@ impl Default for Metrics {
             taken_over: Counter::default(),
             refused: Counter::default(),
             conflicts: Counter::default(),
+            passed_over: Counter::default(),
             held: Gauge::default(),
             wait_seconds: seconds(),
             run_seconds: seconds(),
@@ -68,6 +72,11 @@ impl Metrics {
         );
         registry.register("refused", "Ends of attempts refused as stale", self.refused.clone());
         registry.register("conflicts", "Claims that lost a race", self.conflicts.clone());
+        registry.register(
+            "passed_over",
+            "Messages passed over that cannot be read or written here",
+            self.passed_over.clone(),
+        );
         registry.register("held", "Attempts in hand", self.held.clone());
         registry.register("wait_seconds", "From enqueuing to claim", self.wait_seconds.clone());
         registry.register("run_seconds", "From claim to end", self.run_seconds.clone());

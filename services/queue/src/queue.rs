@@ -9,6 +9,7 @@ use keyward_engine::{
 };
 use keyward_key::Key;
 
+use crate::claim::Passed;
 use crate::entropy::Entropy;
 use crate::job::{self, Trace};
 use crate::moment::Moment;
@@ -31,8 +32,8 @@ pub(crate) struct Inner {
     pub places: Places,
     pub metrics: Metrics,
     pub entropy: Entropy,
-    /// Where claims go on in `due` when its head is all leased.
-    due_after: Mutex<Option<Key>>,
+    /// Where claims go on when nothing at the head can be taken.
+    passed: Mutex<Passed>,
     /// Among how many rows at the head a claim chooses: more after lost races.
     pub spread: AtomicUsize,
     made: AtomicU32,
@@ -82,7 +83,7 @@ impl Queue {
             options,
             places,
             metrics: Metrics::default(),
-            due_after: Mutex::new(None),
+            passed: Mutex::default(),
             spread: AtomicUsize::new(0),
             made: AtomicU32::new(0),
         })))
@@ -157,8 +158,24 @@ impl Queue {
         Row::decode(key, entry, self.0.places.layout())
     }
 
+    /// The row as the store takes it: where it has grown too large, with less of its past.
     pub(crate) fn encode(&self, row: &Row) -> Result<Put> {
-        row.encode(self.0.places.layout()).map(Put::new)
+        let layout = self.0.places.layout();
+        let bytes_max = self.0.store.limits().value_bytes_max;
+        let whole = row.encode(layout)?;
+        if whole.len() <= bytes_max {
+            return Ok(Put::new(whole));
+        }
+        let mut brief = row.clone();
+        for (history_max, error_bytes_max) in Row::BRIEFER {
+            brief.abridge(history_max, error_bytes_max);
+            let value = brief.encode(layout)?;
+            if value.len() <= bytes_max {
+                return Ok(Put::new(value));
+            }
+        }
+        // The store says how much too large it is.
+        brief.encode(layout).map(Put::new)
     }
 
     /// What there is of a message.
@@ -246,8 +263,8 @@ impl Queue {
         }
     }
 
-    pub(crate) fn due_after(&self) -> MutexGuard<'_, Option<Key>> {
-        self.0.due_after.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn passed(&self) -> MutexGuard<'_, Passed> {
+        self.0.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn contended(&self, what: impl fmt::Display) -> Error {

@@ -144,6 +144,12 @@ impl Row {
     pub const HISTORY_MAX: usize = 10;
     /// How much of an error's text is kept.
     pub const ERROR_BYTES_MAX: usize = 4_096;
+    /// How much larger than when it is enqueued a row may get at the least: room for an attempt, its
+    /// times, and what a job adds. What more it has of its past is left out where it does not fit.
+    pub const ROOM_BYTES: usize = 1_024;
+    /// What is left of a row's past where it does not fit: so many attempts, with so much of each
+    /// error.
+    pub const BRIEFER: [(usize, usize); 4] = [(Self::HISTORY_MAX, 256), (3, 64), (1, 16), (0, 0)];
 
     /// The key of the row's index entry.
     pub fn entry(&self, places: &Places, id: &str) -> Key {
@@ -190,6 +196,16 @@ impl Row {
         }
         self.retry_count = self.retry_count.saturating_add(1);
         self.error_message = Some(error);
+    }
+
+    /// Leaves out all but the latest attempts, and all but the beginnings of errors.
+    pub fn abridge(&mut self, history_max: usize, error_bytes_max: usize) {
+        let surplus = self.history.len().saturating_sub(history_max);
+        self.history.drain(..surplus);
+        let errors = self.history.iter_mut().map(|past| &mut past.error);
+        for error in errors.chain(&mut self.error_message).chain(&mut self.reason) {
+            error.truncate(boundary(error, error_bytes_max));
+        }
     }
 
     /// Puts the message in line, where it was.
@@ -287,11 +303,16 @@ impl Row {
 
 /// An error's text as a row keeps it.
 pub(crate) fn shortened(text: &str) -> String {
-    let mut end = text.len().min(Row::ERROR_BYTES_MAX);
+    text[..boundary(text, Row::ERROR_BYTES_MAX)].to_owned()
+}
+
+/// Where to end a text of at most so many bytes, between two characters.
+fn boundary(text: &str, bytes_max: usize) -> usize {
+    let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    text[..end].to_owned()
+    end
 }
 
 /// The members of an object, in their order, with values as they were written.

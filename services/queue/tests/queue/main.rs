@@ -10,6 +10,7 @@ mod enqueuing;
 mod fixture;
 mod inspecting;
 mod jobs;
+mod passing_over;
 mod refusing;
 mod replacing;
 mod unanswered;
