@@ -14,7 +14,7 @@ pub(crate) fn segment(kind: ValueKind, json: &[u8]) -> Result<Option<Cow<'_, str
     }
     let segment = match kind {
         ValueKind::Text => text(json)?,
-        ValueKind::Folded => Cow::Owned(text(json)?.to_lowercase()),
+        ValueKind::Folded => Cow::Owned(folded(&text(json)?)),
         ValueKind::Integer => Cow::Owned(integer(whole(json)?)),
         ValueKind::Number => Cow::Owned(number(double(json)?)),
         ValueKind::Time => Cow::Owned(time(json)?),
@@ -36,6 +36,13 @@ fn text(json: &[u8]) -> Result<Cow<'_, str>, &'static str> {
         return std::str::from_utf8(inner).map(Cow::Borrowed).map_err(|_| WRONG);
     }
     serde_json::from_slice(json).map(Cow::Owned).map_err(|_| WRONG)
+}
+
+/// A text in lower case, letter by letter: what a text starts with is folded as in the whole text.
+/// `str::to_lowercase` would write a sigma otherwise where the text ends.
+pub(crate) fn folded(text: &str) -> String {
+    let lower = text.chars().flat_map(char::to_lowercase);
+    lower.map(|letter| if letter == 'ς' { 'σ' } else { letter }).collect()
 }
 
 fn whole(json: &[u8]) -> Result<i64, &'static str> {
@@ -119,6 +126,7 @@ mod tests {
     fn what_is_equal_has_one_segment() {
         assert_eq!(of(ValueKind::Text, r#""caf\u00e9""#), "café");
         assert_eq!(of(ValueKind::Folded, r#""ADA@Example.org""#), "ada@example.org");
+        assert_eq!(of(ValueKind::Folded, r#""ΟΔΟΣ""#), of(ValueKind::Folded, r#""οδος""#));
         assert_eq!(of(ValueKind::Integer, "1e3"), of(ValueKind::Integer, "1000"));
         assert_eq!(of(ValueKind::Number, "-0.0"), of(ValueKind::Number, "0"));
         let zoned = of(ValueKind::Time, r#""2026-01-01T01:00:00+01:00""#);
@@ -137,6 +145,15 @@ mod tests {
         fn numbers_keep_their_order(a in -1e300f64..1e300, b in -1.0f64..1.0) {
             let segments = [a, b].map(|n| of(ValueKind::Number, &format!("{n:e}")));
             prop_assert_eq!(segments[0].cmp(&segments[1]), a.partial_cmp(&b).unwrap());
+        }
+
+        #[test]
+        fn what_folded_text_starts_with_is_folded_alike(
+            start in "[a-zA-ZΣσςİßΑα' .]{0,6}",
+            rest in "[a-zA-ZΣσςİßΑα' .]{0,6}",
+        ) {
+            let whole = folded(&[start.as_str(), &rest].concat());
+            prop_assert!(whole.starts_with(&folded(&start)));
         }
 
         #[test]

@@ -61,7 +61,7 @@ fn spanned(prefix: &Prefix, part: &Part, span: &Span) -> Result<EntryRange> {
         Span::Prefix(text) => {
             let folded = match part.kind {
                 ValueKind::Text => text.clone(),
-                ValueKind::Folded => text.to_lowercase(),
+                ValueKind::Folded => ordered::folded(text),
                 _ => return bad(format!("{} is not text: it has no beginning", part.field)),
             };
             let range = KeyRange::segment_prefix(prefix, &folded);
