@@ -1,6 +1,7 @@
-//! Where a page ended, as text that callers can hold but neither read into nor change.
+//! Where a page ended, as text that callers can hold but not change.
 //!
-//! The text carries the last raw key, an end of validity, and a MAC over both, the caller and the
+//! It is no secret from whoever holds it: decoded, it shows the last entry's value and key, which the
+//! caller has just been given. The text carries the last raw key, an end of validity, and a MAC over both, the caller and the
 //! question. A cursor of another caller, another question or another store is refused.
 
 use std::time::Duration;
