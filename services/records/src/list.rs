@@ -6,7 +6,7 @@ use keyward_key::{Bindings, Key, KeyRange, Prefix};
 use crate::access::Part;
 use crate::change::{Precondition, Record};
 use crate::cursor::Question;
-use crate::query::{BUDGET_MAX, LIMIT_DEFAULT, LIMIT_MAX};
+use crate::query::{BUDGET_DEFAULT, BUDGET_MAX, LIMIT_DEFAULT, LIMIT_MAX};
 use crate::space::{Operation, Space};
 use crate::walk::Walk;
 use crate::{Error, Result, Written};
@@ -32,12 +32,29 @@ pub struct Listing {
     pub limit: usize,
     /// Where an earlier page of the same listing ended.
     pub cursor: Option<String>,
+    /// How many keys may be looked at for one page, also of other spaces that lie between. A page that
+    /// ends early for it has a cursor.
+    pub budget: usize,
 }
 
 impl Listing {
     /// Every key below these leading values.
     pub fn new(values: Bindings) -> Self {
-        Self { values, depth: None, order: Order::Ascending, limit: LIMIT_DEFAULT, cursor: None }
+        Self {
+            values,
+            depth: None,
+            order: Order::Ascending,
+            limit: LIMIT_DEFAULT,
+            cursor: None,
+            budget: BUDGET_DEFAULT,
+        }
+    }
+
+    /// The same, looking at no more than so many keys for one page.
+    #[must_use]
+    pub fn budget(mut self, budget: usize) -> Self {
+        self.budget = budget;
+        self
     }
 
     /// The same, showing only so many levels.
@@ -100,6 +117,10 @@ impl Space {
                 "a listing has a limit from 1 to {LIMIT_MAX} and shows at least one level"
             )));
         }
+        if listing.budget == 0 || listing.budget > BUDGET_MAX {
+            let message = format!("the budget of a listing is from 1 to {BUDGET_MAX}");
+            return Err(Error::BadQuery(message));
+        }
         let Part { mut range, prefix } = self.access.listed(listing.values.clone())?;
         if let Some(cursor) = &listing.cursor {
             let question = self.list_question(listing, &prefix).await?;
@@ -107,34 +128,37 @@ impl Space {
             range = past(&range, &position, listing.order)?;
         }
         let level = listing.depth.map(|depth| prefix.depth() + depth);
-        let (items, more) = self.list_items(listing, range, level).await?;
-        let next = match items.last() {
-            Some(last) if more => {
+        let (items, position) = self.list_items(listing, range, level).await?;
+        let next = match position {
+            Some(position) => {
                 let question = self.list_question(listing, &prefix).await?;
-                Some(question.cursor(&position_of(last), self.shared.clock.now()))
+                Some(question.cursor(&position, self.shared.clock.now()))
             }
-            _ => None,
+            None => None,
         };
         Ok(Listed { items, next })
     }
 
+    /// The items of a page, and where it ended; `None` at the end of the range.
     async fn list_items(
         &self,
         listing: &Listing,
         mut range: KeyRange,
         level: Option<usize>,
-    ) -> Result<(Vec<ListedItem>, bool)> {
+    ) -> Result<(Vec<ListedItem>, Option<Vec<u8>>)> {
         // Where a writer announces a record before it makes it, the key alone does not tell.
         let marked = self.guarantee() == Tier::Recoverable;
         let want = if marked { Want::Entries } else { Want::Keys };
         let mut items = Vec::new();
+        let mut budget = listing.budget;
         loop {
             let missing = listing.limit - items.len();
             let rows = if level.is_some() { PEEK_ROWS.min(missing) } else { missing };
             let walk = self.walk(range.clone(), listing.order, want);
-            let walked = walk.next(None, rows, BUDGET_MAX).await?;
+            let walked = walk.next(None, rows, budget).await?;
             let mut jump = None;
-            for row in walked.rows {
+            let mut rows = walked.rows.into_iter();
+            for row in rows.by_ref() {
                 if is_marker(&row) {
                     continue;
                 }
@@ -147,18 +171,21 @@ impl Space {
                     }
                 }
             }
-            if let Some(shared) = jump {
-                range = past_prefix(&range, &shared, listing.order);
-                if range.is_empty() {
-                    return Ok((items, false));
-                }
-            } else {
-                let Some(position) = walked.position else { return Ok((items, false)) };
-                let at = Key::from_stored(position);
-                range = past_key(&range, &at, listing.order);
+            // What lies below a prefix that is shown is jumped over, and does not count.
+            budget = budget.saturating_sub(walked.read - rows.len());
+            let position = match jump {
+                Some(shared) => after_prefix(&shared),
+                None => match walked.position {
+                    Some(key) => after_key(&key),
+                    None => return Ok((items, None)),
+                },
+            };
+            range = past(&range, &position, listing.order)?;
+            if range.is_empty() {
+                return Ok((items, None));
             }
-            if items.len() == listing.limit {
-                return Ok((items, true));
+            if items.len() == listing.limit || budget == 0 {
+                return Ok((items, Some(position)));
             }
         }
     }
@@ -237,14 +264,13 @@ fn is_marker(row: &Row) -> bool {
 const AFTER_KEY: u8 = 0;
 const AFTER_PREFIX: u8 = 1;
 
-fn position_of(item: &ListedItem) -> Vec<u8> {
-    let (tag, key) = match item {
-        ListedItem::Key(key) => (AFTER_KEY, Some(key.clone())),
-        ListedItem::Prefix(prefix) => (AFTER_PREFIX, prefix.to_key()),
-    };
-    let mut position = vec![tag];
-    position.extend(key.iter().flat_map(|key| key.as_bytes().iter().copied()));
-    position
+fn after_key(key: &[u8]) -> Vec<u8> {
+    [&[AFTER_KEY][..], key].concat()
+}
+
+fn after_prefix(prefix: &Prefix) -> Vec<u8> {
+    let key = prefix.to_key();
+    [&[AFTER_PREFIX][..], key.as_ref().map_or(&[][..], Key::as_bytes)].concat()
 }
 
 fn past(range: &KeyRange, position: &[u8], order: Order) -> Result<KeyRange> {

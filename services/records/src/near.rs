@@ -158,6 +158,7 @@ impl Space {
             }
             None => None,
         };
+        let mut ahead = self.rows_ahead(&near.filter);
         let mut rings = Rings::new(near.circle, places.precision);
         // Seen, but farther away than the rings so far: sorted when their turn comes.
         let mut waiting: Vec<Candidate> = Vec::new();
@@ -179,14 +180,19 @@ impl Space {
                 a.distance_m.total_cmp(&b.distance_m).then_with(|| a.primary.cmp(&b.primary))
             });
             let mut sure = sure.into_iter().peekable();
+            let mut unused = false;
             while answer.found.len() < near.limit && sure.peek().is_some() {
-                let missing = near.limit - answer.found.len();
-                let mut some = Found::with_capacity(missing);
-                for candidate in sure.by_ref().take(missing) {
-                    reached = Some(Reached::at(&candidate));
+                let rows = (near.limit - answer.found.len()).max(ahead);
+                let mut some = Found::with_capacity(rows);
+                let mut ends = Vec::with_capacity(rows);
+                for candidate in sure.by_ref().take(rows) {
+                    ends.push(Reached::at(&candidate));
                     some.push(candidate.entry, candidate.primary);
                 }
-                for (entry, primary, stored) in self.fetch(some, &catalog, &places.layout).await? {
+                let fetched = self.fetch(some, &catalog, &places.layout).await?;
+                let mut fetched = ends.into_iter().zip(fetched);
+                for (end, (entry, primary, stored)) in fetched.by_ref() {
+                    reached = Some(end);
                     answer.read.records += 1;
                     let place = stored.as_ref().and_then(|stored| places.point(stored));
                     let record = self.matching(&places.layout, &entry, primary, stored, None)?;
@@ -197,11 +203,16 @@ impl Space {
                         }
                         _ => answer.read.dropped += 1,
                     }
+                    if answer.found.len() >= near.limit {
+                        break;
+                    }
                 }
+                unused = fetched.len() > 0;
+                ahead = self.rows_ahead_max();
             }
             if answer.found.len() >= near.limit || answer.cut_short {
                 let is_last = ring.radius_m >= near.circle.radius_m();
-                let more = sure.peek().is_some() || !waiting.is_empty() || !is_last;
+                let more = unused || sure.peek().is_some() || !waiting.is_empty() || !is_last;
                 if let (Some(reached), true, false) = (&reached, more, answer.cut_short) {
                     let question = self.near_question(near).await?;
                     let now = self.shared.clock.now();

@@ -51,6 +51,20 @@ impl Within {
         self
     }
 
+    /// The same with conditions.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// The same for one owner's records.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
     /// The same, going on where a page ended.
     #[must_use]
     pub fn after(mut self, cursor: Option<String>) -> Self {
@@ -78,6 +92,7 @@ impl Space {
             }
             None => None,
         };
+        let mut ahead = self.rows_ahead(&within.filter);
         for cells in within.area.cover(places.precision, RANGES_MAX) {
             let mut range = places.range(&cells);
             if let Some(position) = &position {
@@ -85,8 +100,8 @@ impl Space {
             }
             let mut more = !range.is_empty();
             while more {
-                let missing = within.limit - answer.records.len();
-                let page = self.shared.store.scan(&Scan::new(range.clone()).limit(missing)).await?;
+                let rows = (within.limit - answer.records.len()).max(ahead);
+                let page = self.shared.store.scan(&Scan::new(range.clone()).limit(rows)).await?;
                 answer.read.entries += page.rows.len();
                 more = page.next.is_some();
                 let mut found = Found::with_capacity(page.rows.len());
@@ -103,7 +118,8 @@ impl Space {
                         found.push(row.key, primary);
                     }
                 }
-                for (entry, primary, stored) in self.fetch(found, &catalog, &places.layout).await? {
+                let mut fetched = self.fetch(found, &catalog, &places.layout).await?;
+                while let Some((entry, primary, stored)) = fetched.next() {
                     answer.read.records += 1;
                     let place = stored.as_ref().and_then(|stored| places.point(stored));
                     let inside = place.is_some_and(|place| within.area.contains(place));
@@ -112,7 +128,14 @@ impl Space {
                         Some(record) => answer.records.push(record),
                         None => answer.read.dropped += 1,
                     }
+                    if answer.records.len() >= within.limit {
+                        if fetched.len() > 0 {
+                            position = Some(entry);
+                        }
+                        break;
+                    }
                 }
+                ahead = self.rows_ahead_max();
                 let full = answer.records.len() >= within.limit;
                 if let (true, Some(position)) =
                     (full || answer.read.entries >= BUDGET_MAX, &position)

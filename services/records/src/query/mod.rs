@@ -26,6 +26,10 @@ pub const BUDGET_DEFAULT: usize = 1_000;
 /// How many entries can be read for one page.
 pub const BUDGET_MAX: usize = 100_000;
 
+/// Why a query of keys with values of fields is refused.
+const NO_FIELDS: &str = "keys are asked for by the values of their variables: equal, between, prefix \
+                         and span are for the fields of an index, a filter is for any field";
+
 /// A question to an index, or to the keys themselves.
 ///
 /// ```
@@ -77,6 +81,8 @@ pub enum By {
     },
     /// Among the keys, with these values of the pattern's leading variables.
     Key(Bindings),
+    /// Nowhere: what was asked makes no sense together. Asking it is refused with this reason.
+    Nowhere(&'static str),
 }
 
 /// A part of the values of a field.
@@ -127,35 +133,38 @@ impl Query {
         }
     }
 
-    /// The same, where the index's next field has this value. Of no effect on keys.
+    /// The same, where the index's next field has this value. A query of keys is refused with it.
     #[must_use]
     pub fn equal(mut self, value: impl Into<Value>) -> Self {
-        if let By::Index { equal, .. } = &mut self.by {
-            equal.push(value.into());
+        match &mut self.by {
+            By::Index { equal, .. } => equal.push(value.into()),
+            By::Key(_) | By::Nowhere(_) => self.by = By::Nowhere(NO_FIELDS),
         }
         self
     }
 
     /// The same, where the field after those with known values lies between two values, both
-    /// included. Of no effect on keys.
+    /// included. A query of keys is refused with it.
     #[must_use]
     pub fn between(self, from: impl Into<Value>, to: impl Into<Value>) -> Self {
         let end = |value| Some(Bound { value, inclusive: true });
         self.span(Span::Between { from: end(from.into()), to: end(to.into()) })
     }
 
-    /// The same, where the field after those with known values starts with a text. Of no effect on
-    /// keys.
+    /// The same, where the field after those with known values starts with a text. A query of keys is
+    /// refused with it.
     #[must_use]
     pub fn prefix(self, text: impl Into<String>) -> Self {
         self.span(Span::Prefix(text.into()))
     }
 
-    /// The same with a span for the field after those with known values. Of no effect on keys.
+    /// The same with a span for the field after those with known values. A query of keys is refused
+    /// with it.
     #[must_use]
     pub fn span(mut self, of_values: Span) -> Self {
-        if let By::Index { span, .. } = &mut self.by {
-            *span = Some(of_values);
+        match &mut self.by {
+            By::Index { span, .. } => *span = Some(of_values),
+            By::Key(_) | By::Nowhere(_) => self.by = By::Nowhere(NO_FIELDS),
         }
         self
     }

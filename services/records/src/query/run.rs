@@ -7,7 +7,7 @@ use keyward_key::{Bindings, Key, KeyRange};
 use keyward_schema::Share;
 
 use super::once::Once;
-use super::{Answer, BUDGET_MAX, By, Explanation, LIMIT_MAX, Query, Read, project, range};
+use super::{Answer, BUDGET_MAX, By, Explanation, Filter, LIMIT_MAX, Query, Read, project, range};
 use crate::access::Sight;
 use crate::catalog::{IndexState, Snapshot};
 use crate::change::Record;
@@ -16,6 +16,9 @@ use crate::index::Layout;
 use crate::space::Space;
 use crate::walk::Walk;
 use crate::{Error, Result};
+
+/// How many rows are read at least where some will be dropped.
+const ROWS_AHEAD: usize = 32;
 
 impl Space {
     /// One page of what a query asks for.
@@ -28,7 +31,7 @@ impl Space {
         let (answer, range) = self.answer(query).await?;
         let index = match &query.by {
             By::Index { name, .. } => Some(name.clone()),
-            By::Key(_) => None,
+            By::Key(_) | By::Nowhere(_) => None,
         };
         Ok(Explanation {
             index,
@@ -45,6 +48,7 @@ impl Space {
         check_bounds(query)?;
         match &query.by {
             By::Index { name, .. } => self.answer_by_index(query, name).await,
+            By::Nowhere(reason) => Err(Error::BadQuery((*reason).into())),
             By::Key(values) => {
                 let values = match &query.owner {
                     Some(owner) => match self.access.space.ownership.owner() {
@@ -79,19 +83,26 @@ impl Space {
             want: Want::Entries,
         };
         let mut page = Page::new(query);
+        let ahead = self.rows_ahead(&query.filter);
         loop {
-            let missing = query.limit - page.records.len();
-            let walked = walk.next(position, missing, page.budget_left()).await?;
+            let walked = walk.next(position, page.rows(ahead), page.budget_left()).await?;
             page.read.entries += walked.read;
-            for row in walked.rows {
+            position = walked.position;
+            let mut rows = walked.rows.into_iter();
+            for row in rows.by_ref() {
                 page.read.records += 1;
                 let record = match row.entry {
                     Some(entry) => Record::stored(row.key, entry)?,
                     None => None,
                 };
                 page.take(record.filter(|record| query.filter.holds(&record.value)));
+                if page.has_all() {
+                    break;
+                }
             }
-            position = walked.position;
+            if let (Some(last), 1..) = (page.records.last(), rows.len()) {
+                position = Some(last.key.as_bytes().to_vec());
+            }
             if position.is_none() || page.is_full() {
                 break;
             }
@@ -126,8 +137,9 @@ impl Space {
         let Some(catalog) = self.readable(&layout).await? else {
             return Ok((self.page(page, &text, None).await?, asked.text));
         };
+        let mut ahead = self.rows_ahead(&query.filter);
         loop {
-            let rows = (query.limit - page.records.len()).min(page.budget_left());
+            let rows = page.rows(ahead).min(page.budget_left());
             let want = if layout.is_unique() { Want::Entries } else { Want::Keys };
             let scan = Scan {
                 range: asked.range.clone(),
@@ -152,7 +164,8 @@ impl Space {
                     found.push(row.key, primary);
                 }
             }
-            for (entry, primary, stored) in self.fetch(found, &catalog, &layout).await? {
+            let mut fetched = self.fetch(found, &catalog, &layout).await?;
+            while let Some((entry, primary, stored)) = fetched.next() {
                 page.read.records += 1;
                 let mut record = self.matching(&layout, &entry, primary, stored, once.as_mut())?;
                 let unwanted = record.take_if(|record| !query.filter.holds(&record.value));
@@ -160,7 +173,15 @@ impl Space {
                     once.forget(&unwanted.key);
                 }
                 page.take(record);
+                if page.has_all() {
+                    if fetched.len() > 0 {
+                        position = Some(entry.as_bytes().to_vec());
+                    }
+                    break;
+                }
             }
+            // What did not fill the page at once has rows to drop.
+            ahead = self.rows_ahead_max();
             if position.is_none() || page.is_full() {
                 break;
             }
@@ -223,7 +244,7 @@ impl Space {
         found: Found,
         catalog: &Snapshot,
         layout: &Layout,
-    ) -> Result<impl Iterator<Item = (Key, Key, Option<Entry>)>> {
+    ) -> Result<impl ExactSizeIterator<Item = (Key, Key, Option<Entry>)>> {
         let shared = &self.shared;
         let Found { entries, mut primaries } = found;
         let checked = self.guarantee() == Tier::Atomic;
@@ -278,6 +299,18 @@ impl Space {
             }
         }
         Ok(Some(record))
+    }
+
+    /// How many rows are read at least for a page with conditions, so that one that few rows fulfil
+    /// is not looked for row by row.
+    pub(crate) fn rows_ahead(&self, filter: &Filter) -> usize {
+        if filter.is_empty() { 0 } else { self.rows_ahead_max() }
+    }
+
+    /// The same for a page whose rows did not all match. Only where rows are in order can a page end
+    /// before the last one that was read.
+    pub(crate) fn rows_ahead_max(&self) -> usize {
+        if self.is_ordered() { ROWS_AHEAD } else { 0 }
     }
 
     fn is_ordered(&self) -> bool {
@@ -361,8 +394,17 @@ impl<'q> Page<'q> {
         self.query.budget.saturating_sub(self.read.entries)
     }
 
+    /// How many rows to read next: those that are missing, or `ahead` if that is more.
+    fn rows(&self, ahead: usize) -> usize {
+        (self.query.limit - self.records.len()).max(ahead)
+    }
+
+    fn has_all(&self) -> bool {
+        self.records.len() >= self.query.limit
+    }
+
     fn is_full(&self) -> bool {
-        self.records.len() >= self.query.limit || self.budget_left() == 0
+        self.has_all() || self.budget_left() == 0
     }
 }
 

@@ -1,14 +1,18 @@
 //! Asking indexes.
 
+use keyward_key::Bindings;
 use keyward_records::{Bound, Filter, Query, Span};
 use keyward_stores::{Place, on_engines};
 
-use crate::fixture::{Fixture, all, put};
+use crate::fixture::{Fixture, all, draft, put};
 
 on_engines!(
     memory: Memory, embedded: Embedded, postgres: Postgres, recoverable: Recoverable;
     an_index_answers_in_order,
     paging_gives_every_record_once,
+    a_filter_and_pages_give_what_a_filter_gives,
+    a_folded_prefix_finds_what_starts_with_it_whatever_follows,
+    values_of_fields_are_not_asked_of_keys,
 );
 
 async fn an_index_answers_in_order(place: Place) {
@@ -73,5 +77,56 @@ async fn paging_gives_every_record_once(place: Place) {
             let expected: Vec<String> = (0..50).map(|n| format!("n{n:02}")).collect();
             assert_eq!(found, expected);
         }
+    }
+}
+
+/// More is read than a page has room for; the next page goes on after what was used.
+async fn a_filter_and_pages_give_what_a_filter_gives(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let notes = fixture.space("notes", "ada");
+    for n in 0..90 {
+        let value = format!(r#"{{"title":"t","votes":{},"tags":["a","b{n}"]}}"#, n % 3);
+        put(&notes, &format!("n{n:02}"), &value).await;
+    }
+    let expected: Vec<String> = (0..90).step_by(3).map(|n| format!("n{n:02}")).collect();
+    for limit in [1, 2, 7, 30, 100] {
+        for query in [
+            Query::index("by_title"),
+            Query::index("by_tag"),
+            Query::index("by_tag").descending(),
+            Query::key(Bindings::new()).allow_scan(),
+            Query::key(Bindings::new()).allow_scan().descending(),
+        ] {
+            let filter = Filter::parse(r#"{"votes":0}"#).unwrap();
+            let asked = format!("{query:?}");
+            let mut found = all(&notes, query.filter(filter).limit(limit)).await;
+            found.sort();
+            assert_eq!(found, expected, "{asked} {limit}");
+        }
+    }
+}
+
+async fn a_folded_prefix_finds_what_starts_with_it_whatever_follows(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let people = fixture.space("people", "ada");
+    let me = people.key(Bindings::new()).unwrap();
+    assert!(people.put(&me, draft(r#"{"email":"ΟΔΟΣΑ"}"#)).await.unwrap().is_accepted());
+    let operator = keyward_records::Caller::operator();
+    let everyone = fixture.records.space("people", &operator).unwrap();
+    for prefix in ["ΟΔΟΣ", "οδος", "οδοσ", "ΟΔΟΣΑ", ""] {
+        let found = all(&everyone, Query::index("email").prefix(prefix)).await;
+        assert_eq!(found, ["ada"], "{prefix}");
+    }
+}
+
+async fn values_of_fields_are_not_asked_of_keys(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let notes = fixture.space("notes", "ada");
+    put(&notes, "n1", r#"{"title":"a"}"#).await;
+    let keys = || Query::key(Bindings::new());
+    assert_eq!(all(&notes, keys()).await, ["n1"]);
+    for query in [keys().equal("a"), keys().between("a", "b"), keys().prefix("a")] {
+        assert_eq!(notes.query(&query).await.unwrap_err().code(), "bad-query");
+        assert_eq!(notes.explain(&query).await.unwrap_err().code(), "bad-query");
     }
 }
