@@ -72,6 +72,14 @@ impl Journal {
             .all(|operation| operation.ended < since)
     }
 
+    /// Whether nobody was deleting a record from one moment until now.
+    pub fn was_kept(&self, record: usize, since: usize) -> bool {
+        self.operations
+            .iter()
+            .filter(|operation| operation.record == record && operation.deletes)
+            .all(|operation| operation.ended < since)
+    }
+
     /// Whether the records are what the answers allow.
     pub fn check(&self, truth: &Truth) {
         let values = truth.values();

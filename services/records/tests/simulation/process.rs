@@ -22,12 +22,15 @@ const OPERATIONS: usize = 6;
 const QUERIES: usize = 8;
 const EMAILS: [&str; 2] = ["a", "b"];
 const TAGS: [&str; 3] = ["x", "y", "z"];
+/// What some records have besides the label that all of them have: before it and after it.
+const LABELS: [&str; 2] = ["a", "z"];
 
 const SCHEMA: &str = r#"
 [stores.app]
 [spaces.people]
 key = "user:{user}"
-ownership = "user"
+ownership = "hybrid"
+share = ["email", "labels"]
 [spaces.people.indexes.email]
 field = "email"
 type = "text"
@@ -38,6 +41,11 @@ field = "tags"
 type = "text"
 multi = true
 scope = "owner"
+[spaces.people.indexes.label]
+field = "labels"
+type = "text"
+multi = true
+scope = "shared"
 "#;
 
 pub struct Process {
@@ -115,14 +123,25 @@ impl Process {
     fn value(&mut self, id: &str) -> Json {
         let email = self.rng.choice(EMAILS).filter(|_| self.rng.u8(..4) > 0);
         let email = email.map_or("null".to_owned(), |email| format!("\"{email}\""));
-        let tags: Vec<String> =
-            TAGS.iter().filter(|_| self.rng.bool()).map(|tag| format!("\"{tag}\"")).collect();
-        let tags = tags.join(",");
-        Json::parse(format!(r#"{{"id":"{id}","email":{email},"tags":[{tags}]}}"#)).unwrap()
+        let tags = self.some_of(&TAGS);
+        let mut labels = self.some_of(&LABELS);
+        labels.push("\"m\"".into());
+        let (tags, labels) = (tags.join(","), labels.join(","));
+        let value =
+            format!(r#"{{"id":"{id}","email":{email},"tags":[{tags}],"labels":[{labels}]}}"#);
+        Json::parse(value).unwrap()
+    }
+
+    fn some_of(&mut self, texts: &[&str]) -> Vec<String> {
+        texts.iter().filter(|_| self.rng.bool()).map(|text| format!("\"{text}\"")).collect()
     }
 
     pub async fn read(mut self, journal: Rc<RefCell<Journal>>, truth: Truth) {
         for _ in 0..QUERIES {
+            if self.rng.u8(..3) == 0 {
+                self.page_through_labels(&journal, &truth).await;
+                continue;
+            }
             let since = journal.borrow_mut().moment();
             let record = self.rng.usize(..RECORDS);
             let (query, tag, email) = match self.rng.bool() {
@@ -148,6 +167,40 @@ impl Process {
                 });
                 let found = answer.records.iter().any(|found| found.key == key(record));
                 assert_eq!(found, asked && matches, "{query:?} {value:?} {answer:?}");
+            }
+        }
+    }
+
+    /// Reads the labels page by page: each record has one of them all the time, and others now and
+    /// then. What is there all the while comes, whatever else changes in it; what nobody touches comes
+    /// once.
+    async fn page_through_labels(&mut self, journal: &Rc<RefCell<Journal>>, truth: &Truth) {
+        let since = journal.borrow_mut().moment();
+        let before = truth.values();
+        let mut query = Query::index("label").limit(self.rng.usize(1..4));
+        if self.rng.bool() {
+            query = query.descending();
+        }
+        if self.rng.bool() {
+            query = query.between("a", "z");
+        }
+        let mut found = [0; RECORDS];
+        loop {
+            let Ok(answer) = self.people.query(&query).await else { return };
+            for record in 0..RECORDS {
+                found[record] += answer.records.iter().filter(|it| it.key == key(record)).count();
+            }
+            match answer.next {
+                Some(next) => query = query.after(Some(next)),
+                None => break,
+            }
+        }
+        let journal = journal.borrow();
+        for (record, value) in before.iter().enumerate() {
+            if journal.was_left_alone(record, since) {
+                assert_eq!(found[record], usize::from(value.is_some()), "{query:?} {value:?}");
+            } else if value.is_some() && journal.was_kept(record, since) {
+                assert_ne!(found[record], 0, "{query:?} {value:?}");
             }
         }
     }

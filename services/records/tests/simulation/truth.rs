@@ -17,6 +17,8 @@ pub struct Value {
     pub email: Option<String>,
     #[serde(default)]
     pub tags: Vec<String>,
+    #[serde(default)]
+    pub labels: Vec<String>,
 }
 
 #[derive(Clone)]
@@ -77,6 +79,11 @@ impl Truth {
             for tag in value.tags {
                 let user = record.to_string();
                 let entry = Key::from_segments(["index", "tag", &user, &tag, "user", &user]);
+                expected.insert(entry.unwrap(), "null".to_owned());
+            }
+            for label in value.labels {
+                let user = record.to_string();
+                let entry = Key::from_segments(["index", "label", &label, "user", &user]);
                 expected.insert(entry.unwrap(), "null".to_owned());
             }
         }
