@@ -108,6 +108,26 @@ fn a_record_is_put_got_and_deleted_in_its_owners_name() {
 }
 
 #[test]
+fn a_refused_change_leaves_no_store_behind() {
+    let kw = declared();
+    let long = format!(r#"{{"title":"{}"}}"#, "t".repeat(300));
+    let good = r#"{"title":"x"}"#;
+    for (exit, code, arguments) in [
+        (2, "schema-mismatch", &["put", "notes", "note=n1", r#"{"title":7}"#, "--as", "ada"][..]),
+        (4, "value-too-large", &["create", "notes", "note=n1", &long, "--as", "ada"]),
+        (2, "schema-mismatch", &["merge", "notes", "note=n1", "{}", "--as", "ada"]),
+        (3, "conflict", &["put", "notes", "note=n1", good, "--as", "ada", "--if-match", "7"]),
+        (11, "forbidden", &["put", "notes", "user=bob", "note=n1", good, "--as", "ada"]),
+        (7, "file", &["put", "notes", "note=n1", "@absent.json", "--as", "ada"]),
+    ] {
+        kw.refuses(exit, code, arguments);
+        assert!(!kw.path("data").exists(), "{arguments:?}");
+    }
+    kw.record(&["put", "notes", "note=n1", good, "--as", "ada"]);
+    assert!(kw.path("data").exists());
+}
+
+#[test]
 fn values_come_from_arguments_files_and_standard_input() {
     let kw = declared();
     kw.write("note.json", "{ \"title\": \"file\" }\n");

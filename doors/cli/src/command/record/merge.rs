@@ -1,10 +1,10 @@
 use clap::{Args, ValueEnum};
-use keyward::records::{Arrays, Merge};
+use keyward::records::{Arrays, Merge, Space};
 use keyward::schema::FieldPath;
 
 use super::address::AddressAndValue;
 use super::reach::Reach;
-use super::written::{if_match, tell};
+use super::written::{accepted, if_match, tell};
 use crate::failure::Result;
 use crate::output::Output;
 
@@ -47,10 +47,8 @@ enum ArrayRule {
 pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Result {
     let (address, input) = arguments.target.split()?;
     let values = address.bindings(reach)?;
-    let space = reach.to_write(&address.space).await?;
-    let key = space.key(values)?;
     let merge = Merge {
-        patch: input.json(reach.value_bytes_max(&space).await?).await?,
+        patch: input.json(reach.value_bytes_max(&address.space)?).await?,
         arrays: match arguments.arrays {
             ArrayRule::Replace => Arrays::Replace,
             ArrayRule::Append => Arrays::Append,
@@ -59,6 +57,13 @@ pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Re
         preserve: arguments.preserve,
     };
     let expect = if_match(arguments.if_match.as_deref());
+    let attempt = async |space: &Space| {
+        let key = space.key(values.clone())?;
+        let written = space.merge(&key, merge.clone(), expect.clone()).await?;
+        accepted(&key, &expect, &written)
+    };
+    let space = reach.to_write(&address.space, attempt).await?;
+    let key = space.key(values)?;
     let written = space.merge(&key, merge, expect.clone()).await?;
     tell(&key, &expect, written, output)
 }

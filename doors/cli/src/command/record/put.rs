@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use keyward::records::{Draft, Precondition, Ttl};
+use keyward::records::{Draft, Precondition, Space, Ttl};
 
 use super::address::AddressAndValue;
 use super::reach::Reach;
-use super::written::{if_match, tell};
+use super::written::{accepted, if_match, tell};
 use crate::failure::Result;
 use crate::input;
 use crate::output::Output;
@@ -64,10 +64,8 @@ pub async fn put(
     let values = address.bindings(reach)?;
     let metadata = terms.metadata.as_deref();
     let metadata = metadata.map(|text| input::json("metadata", text)).transpose()?;
-    let space = reach.to_write(&address.space).await?;
-    let key = space.key(values)?;
     let draft = Draft {
-        value: input.json(reach.value_bytes_max(&space).await?).await?,
+        value: input.json(reach.value_bytes_max(&address.space)?).await?,
         metadata,
         ttl: match terms.ttl {
             Some(ttl) => Ttl::After(ttl),
@@ -76,6 +74,13 @@ pub async fn put(
         },
         expect: expect.clone(),
     };
+    let attempt = async |space: &Space| {
+        let key = space.key(values.clone())?;
+        let written = space.put(&key, draft.clone()).await?;
+        accepted(&key, &expect, &written)
+    };
+    let space = reach.to_write(&address.space, attempt).await?;
+    let key = space.key(values)?;
     let written = space.put(&key, draft).await?;
     tell(&key, &expect, written, output)
 }

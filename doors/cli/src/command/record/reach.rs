@@ -1,9 +1,9 @@
 //! What the schema declares, as the caller reaches it.
 
 use clap::Args;
-use keyward::Data;
 use keyward::records::{Caller, Space};
 use keyward::schema::Space as Declaration;
+use keyward::{Data, Limits};
 
 use crate::args::{self, Target};
 use crate::exit::Exit;
@@ -68,9 +68,24 @@ impl Reach {
         declared.ok_or_else(|| Failure::invalid(format!("there is no space {space:?}")))
     }
 
-    /// A space to write to; its store is made if there is none.
-    pub async fn to_write(&self, space: &str) -> Result<Space> {
+    /// A space to write to. Where there is no store, what shall be written is tried in an empty one
+    /// in memory, and the store is made if that is not refused: what is refused leaves nothing.
+    pub async fn to_write(
+        &self,
+        space: &str,
+        attempt: impl AsyncFnOnce(&Space) -> Result,
+    ) -> Result<Space> {
+        if let Some(found) = self.data.existing_space(space, &self.caller).await? {
+            return Ok(found);
+        }
+        let scratch = self.data.scratch(self.data.store_of(space)?).await?;
+        attempt(&scratch.space(space, &self.caller)?).await?;
         Ok(self.data.space(space, &self.caller).await?)
+    }
+
+    /// The limits of the store that a space lives in, which need not be there.
+    pub fn limits(&self, space: &str) -> Result<Limits> {
+        Ok(keyward::capabilities(&self.data.url(self.data.store_of(space)?)?)?.limits)
     }
 
     /// A space whose store must be there.
@@ -97,10 +112,9 @@ impl Reach {
     }
 
     /// The largest value that a space takes.
-    pub async fn value_bytes_max(&self, space: &Space) -> Result<usize> {
-        let declaration = space.declaration();
-        let store = self.data.records(&declaration.store).await?.store().limits().value_bytes_max;
-        Ok(declaration.value_bytes_max.map_or(store, |max| max.min(store)))
+    pub fn value_bytes_max(&self, space: &str) -> Result<usize> {
+        let store = self.limits(space)?.value_bytes_max;
+        Ok(self.declaration(space)?.value_bytes_max.map_or(store, |max| max.min(store)))
     }
 
     fn no_store(&self, space: &str) -> Result<String> {
@@ -108,4 +122,4 @@ impl Reach {
     }
 }
 
-const HOW_TO_MAKE_ONE: &str = "record put and create make one";
+const HOW_TO_MAKE_ONE: &str = "record put, create and batch make one";

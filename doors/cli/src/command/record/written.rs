@@ -29,7 +29,7 @@ pub fn tell(key: &Key, expected: &Precondition, written: Written, output: &mut O
         Written::Removed => ("deleted", None),
         Written::Unchanged { version: Some(version) } => ("unchanged", Some(version)),
         Written::Unchanged { version: None } => ("absent", None),
-        Written::Conflicted { current } => return Err(refusal(key, expected, current)),
+        Written::Conflicted { current } => return Err(refusal(key, expected, current.as_ref())),
     };
     if output.json() {
         let version = version.map(|version| version.to_string());
@@ -45,7 +45,15 @@ pub fn tell(key: &Key, expected: &Precondition, written: Written, output: &mut O
     }
 }
 
-fn refusal(key: &Key, expected: &Precondition, current: Option<Version>) -> Failure {
+/// Refuses what was not made because of its condition.
+pub fn accepted(key: &Key, expected: &Precondition, written: &Written) -> Result {
+    match written {
+        Written::Conflicted { current } => Err(refusal(key, expected, current.as_ref())),
+        _ => Ok(()),
+    }
+}
+
+fn refusal(key: &Key, expected: &Precondition, current: Option<&Version>) -> Failure {
     let message = match (expected, current) {
         (Precondition::Version(version), Some(current)) => {
             format!("{key} is at version {current}, not {version}")
