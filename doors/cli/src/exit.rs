@@ -104,7 +104,7 @@ impl From<&migrate::Error> for Exit {
     fn from(error: &migrate::Error) -> Self {
         match error {
             migrate::Error::Records(error) => error.into(),
-            migrate::Error::Refused(_) => Self::Invalid,
+            migrate::Error::Refused(_) | migrate::Error::NoSource { .. } => Self::Invalid,
             migrate::Error::Overtaken { .. } => Self::Conflict,
             migrate::Error::Damaged(_) => Self::Corrupt,
             _ => Self::Internal,

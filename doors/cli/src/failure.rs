@@ -188,12 +188,32 @@ macro_rules! from_errors_of {
     };
 }
 
-from_errors_of!(cache, locks, queue, records);
+from_errors_of!(cache, locks, queue);
+
+impl From<records::Error> for Failure {
+    fn from(error: records::Error) -> Self {
+        let hint = match &error {
+            records::Error::NeedsScan { .. } => {
+                "Name an index, or add --allow-scan to read it all."
+            }
+            error => error.hint(),
+        };
+        let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
+        Self { retryable: error.retryable(), ..failure }
+    }
+}
 
 impl From<migrate::Error> for Failure {
     fn from(error: migrate::Error) -> Self {
         match error {
             migrate::Error::Records(error) => error.into(),
+            migrate::Error::NoSource { ref variable, .. } => {
+                let hint = format!(
+                    "Nothing was done. Add --field {variable}=FIELD to take it from the value, or \
+                     --variable {variable}=OLD from another variable of the old key."
+                );
+                Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint)
+            }
             error => {
                 Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
             }

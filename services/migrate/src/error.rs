@@ -15,6 +15,16 @@ pub enum Error {
     /// The migration makes no sense for this schema or store. Nothing was done.
     #[error("{0}")]
     Refused(String),
+    /// The new key has a variable of which nobody says where it comes from. Nothing was done.
+    #[error("the old key {from} has no variable {source_name} that {variable} could come from")]
+    NoSource {
+        /// The variable of the new key.
+        variable: String,
+        /// The variable of the old key that it would come from.
+        source_name: String,
+        /// The old pattern.
+        from: String,
+    },
     /// Another process goes on with the same migration.
     #[error("the migration {id} is being run by another process")]
     Overtaken {
@@ -37,7 +47,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Records(error) => error.code(),
-            Self::Refused(_) => "refused",
+            Self::Refused(_) | Self::NoSource { .. } => "refused",
             Self::Overtaken { .. } => "overtaken",
             Self::Damaged(_) => "corrupt",
         }
@@ -48,6 +58,9 @@ impl Error {
         match self {
             Self::Records(error) => error.hint(),
             Self::Refused(_) => "Change the migration or the schema; nothing was done.",
+            Self::NoSource { .. } => {
+                "Name a variable of the old key, or a field of the value; nothing was done."
+            }
             Self::Overtaken { .. } => "Leave it to the other process, or end that one first.",
             Self::Damaged(_) => "Look at the keys below system:migration.",
         }

@@ -55,10 +55,8 @@ impl Rekeying {
                     From::Variable(name)
                 }
                 Source::Variable(name) => {
-                    return Err(Error::Refused(format!(
-                        "the old key {old} has no variable {name}: say which field {} comes from",
-                        variable.name
-                    )));
+                    let (variable, from) = (variable.name.clone(), old.to_string());
+                    return Err(Error::NoSource { variable, source_name: name, from });
                 }
                 Source::Field(field) => From::Field(
                     field

@@ -134,7 +134,9 @@ fn records_get_the_keys_of_a_new_pattern() {
     assert!(ran.contains("6 records, 5 changed, 1 problems\n  notes:homeless: "), "{ran}");
     assert_eq!(kw.ok(&["ls", "notes"]), "notes:homeless\n");
     assert_eq!(kw.json(&["get", "user:u3:notes:n3"]), json!({"user": "u3", "title": "t"}));
-    kw.fails(2, &["migrate", "rekey", "notes", "--from", "notes:{id}"]);
+    let told = kw.fails(2, &["migrate", "rekey", "notes", "--from", "notes:{id}"]);
+    assert!(told.contains("Add --field user=FIELD"), "{told}");
+    assert!(told.contains("--variable user=OLD"), "{told}");
 }
 
 #[test]

@@ -106,6 +106,7 @@ fn questions_that_cannot_be_answered_are_told_why() {
     assert!(told.contains("it has notes_by_title, notes_by_votes"), "{told}");
     let scan = ["query", "notes", "--filter", r#"{"votes":1}"#, "--as", "ada"];
     let told = kw.refuses(2, "needs-scan", &scan);
+    assert!(told.contains("add --allow-scan"), "{told}");
     assert!(told.contains("read from end to end"), "{told}");
     let found = kw.record(&[&scan[..], &["--allow-scan", "--text"]].concat());
     assert!(found.starts_with("user:ada:notes:n06\t"), "{found}");
