@@ -137,7 +137,7 @@ fn bytes(line: &Line) -> usize {
 }
 
 /// Reads one line; gives the bytes taken from the input, or nothing at its end.
-fn read_line(
+pub fn read_line(
     input: &mut impl BufRead,
     bytes_max: usize,
     text: &mut Vec<u8>,

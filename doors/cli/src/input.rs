@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use keyward::{Json, JsonError};
 
@@ -64,6 +64,21 @@ impl Input {
             Failure::invalid(format!("{what} is not JSON: {message} at byte {offset}"))
         })
     }
+}
+
+/// A file of lines, or standard input for `-`; and its length if that is known.
+pub fn open_lines(file: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>)> {
+    if file == Path::new("-") {
+        if io::stdin().is_terminal() {
+            note("reading lines from this terminal (Ctrl-D ends)");
+        }
+        return Ok((Box::new(io::stdin()), None));
+    }
+    let failed = |error| Failure::file(format_args!("cannot read {}", file.display()), &error);
+    let opened = File::open(file).map_err(failed)?;
+    let found = opened.metadata().map_err(failed)?;
+    let length = found.is_file().then_some(found.len());
+    Ok((Box::new(opened), length))
 }
 
 /// JSON as an argument.

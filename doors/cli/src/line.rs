@@ -123,7 +123,7 @@ pub fn read(line: &[u8]) -> Result<Line, LineError> {
 }
 
 /// serde counts lines of its own, which would only confuse beside ours.
-fn not_an_entry(error: &serde_json::Error) -> LineError {
+pub fn not_an_entry(error: &serde_json::Error) -> LineError {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     match message.strip_suffix(&place) {

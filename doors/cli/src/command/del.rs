@@ -164,7 +164,7 @@ fn counted(keys: u64) -> String {
 }
 
 /// Asks whether to delete, if there is somebody to ask.
-fn confirm(what: &str, output: &Output) -> Result {
+pub fn confirm(what: &str, output: &Output) -> Result {
     let (mut stderr, stdin) = (io::stderr(), io::stdin());
     let refused = |message: &str| {
         Failure::new(Exit::Invalid, "unconfirmed", message)

@@ -1,7 +1,6 @@
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, BufReader, IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, Read};
+use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::HumanCount;
@@ -13,8 +12,9 @@ use crate::args::Target;
 use crate::batch::{self, Batch, Numbered, Size};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::input;
 use crate::interrupt::Interrupt;
-use crate::output::{Output, note};
+use crate::output::Output;
 use crate::progress::Progress;
 
 /// Read entries from JSON lines
@@ -48,7 +48,7 @@ struct Tally {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    let (input, length) = open(&arguments.file)?;
+    let (input, length) = input::open_lines(&arguments.file)?;
     let store = target.open().await?;
     let interrupt = Interrupt::listen().await;
     let progress = Progress::of_bytes("importing", length, output);
@@ -80,21 +80,6 @@ fn entries(count: u64) -> String {
         1 => "1 entry".to_owned(),
         count => format!("{} entries", HumanCount(count)),
     }
-}
-
-/// The input, and its length if that is known.
-fn open(file: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>)> {
-    if file == Path::new("-") {
-        if io::stdin().is_terminal() {
-            note("reading JSON lines from this terminal (Ctrl-D ends)");
-        }
-        return Ok((Box::new(io::stdin()), None));
-    }
-    let failed = |error| Failure::file(format_args!("cannot read {}", file.display()), &error);
-    let opened = File::open(file).map_err(failed)?;
-    let found = opened.metadata().map_err(failed)?;
-    let length = found.is_file().then_some(found.len());
-    Ok((Box::new(opened), length))
 }
 
 struct Import {

@@ -137,6 +137,13 @@ impl Ran {
         text(&self.0.stdout)
     }
 
+    /// What a command that failed so said, after it had done a part and printed that.
+    #[track_caller]
+    pub fn fails_after(self, code: i32) -> String {
+        assert_eq!(self.0.status.code(), Some(code), "stderr: {}", text(&self.0.stderr));
+        text(&self.0.stderr)
+    }
+
     #[track_caller]
     pub fn fails(self, code: i32) -> String {
         let stderr = text(&self.0.stderr);

@@ -1,6 +1,7 @@
 //! `keyward record`: what a schema declares, read and written in a caller's name.
 
 mod address;
+mod batch;
 mod create;
 mod delete;
 mod explain;
@@ -9,6 +10,7 @@ mod history;
 mod list;
 mod merge;
 mod near;
+mod operation;
 mod paging;
 mod put;
 mod query;
@@ -56,6 +58,7 @@ enum Action {
     Create(create::Arguments),
     Merge(merge::Arguments),
     Delete(delete::Arguments),
+    Batch(batch::Arguments),
     List(list::Arguments),
     Query(query::Arguments),
     Explain(explain::Arguments),
@@ -73,6 +76,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         Action::Create(arguments) => create::run(arguments, &reach, output).await,
         Action::Merge(arguments) => merge::run(arguments, &reach, output).await,
         Action::Delete(arguments) => delete::run(arguments, &reach, output).await,
+        Action::Batch(arguments) => batch::run(arguments, &reach, output).await,
         Action::List(arguments) => list::run(arguments, &reach, output).await,
         Action::Query(arguments) => query::run(arguments, &reach, output).await,
         Action::Explain(arguments) => explain::run(arguments, &reach, output).await,
