@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use keyward_engine::{Commit, Expect, Json, Version};
 
 use crate::inspect::{Listing, page};
-use crate::job;
+use crate::job::{self, Record};
 use crate::moment::Moment;
 use crate::queue::{Committed, TRIES};
 use crate::row::Row;
@@ -53,7 +53,7 @@ pub enum Requeued {
     Done,
     /// There is no such dead letter.
     Unknown,
-    /// A message of its id is in the queue.
+    /// A message of its id is in the queue; or it was a job, and its id is another job's by now.
     Occupied,
 }
 
@@ -90,7 +90,10 @@ impl Queue {
             if found.row.is_some() {
                 return Ok(Requeued::Occupied);
             }
-            let revival = self.revival(id, dead, version)?;
+            let revival = self.revival(id, dead, version).await;
+            let Some(revival) = revival.map_err(|error| error.after(tried))? else {
+                return Ok(Requeued::Occupied);
+            };
             match self.commit(revival).await.map_err(|error| error.after(tried))? {
                 Committed::Applied(_) => return Ok(Requeued::Done),
                 Committed::Conflicted(_) => {}
@@ -100,7 +103,8 @@ impl Queue {
         Err(self.contended(format_args!("the dead letter {id}")))
     }
 
-    fn revival(&self, id: &str, mut row: Row, version: Version) -> Result<Commit> {
+    /// What puts a dead letter back; `None` if its job's id is another job's by now.
+    async fn revival(&self, id: &str, mut row: Row, version: Version) -> Result<Option<Commit>> {
         let places = &self.0.places;
         row.make_ready();
         row.retry_count = 0;
@@ -112,9 +116,20 @@ impl Queue {
             .check(places.row(id), Expect::Absent)
             .delete(places.dead_letter(id));
         if let Some(tag) = &row.job {
-            commit = commit.put(job::key(id)?, job::submitted(self.name(), tag)?);
+            let key = job::key(id)?;
+            let expect = match self.0.store.get(&key).await? {
+                None => Expect::Absent,
+                Some(entry) => {
+                    let record = Record::decode(&key, &entry)?;
+                    if record.queue != self.name() || record.digest != tag.digest {
+                        return Ok(None);
+                    }
+                    Expect::Version(entry.version)
+                }
+            };
+            commit = commit.check(key.clone(), expect).put(key, job::submitted(self.name(), tag)?);
         }
-        self.put_row(commit, id, &row)
+        self.put_row(commit, id, &row).map(Some)
     }
 
     /// Puts back every dead letter that `wanted` says yes to, one after the other, and tells how

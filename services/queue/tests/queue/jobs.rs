@@ -256,3 +256,27 @@ async fn a_finished_job_is_kept_for_its_retention(place: Place) {
     fixture.place.clock().advance(Duration::from_millis(1));
     assert_eq!(jobs.status(&id).await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn putting_a_dead_letter_back_does_not_overwrite_another_job() {
+    let clock = TestClock::new();
+    let memory = Memory::with(keyward_memory::Options::default(), clock.clone());
+    let jobs = Jobs::new(keyward_engine::Store::new(memory), clock.clone(), options()).unwrap();
+    let named = || JobOptions { id: Some("j".into()), ..JobOptions::default() };
+    jobs.submit("a", json("1"), named()).await.unwrap();
+    let a = jobs.queue("a").unwrap();
+    one(&a).await.fail(Failure::permanent("no")).await.unwrap();
+    // The record expires; the dead letter stays.
+    clock.advance(2 * named().retention);
+    let other = jobs.submit("b", json("2"), named()).await.unwrap();
+    assert!(matches!(other, Submitted::Added { .. }));
+    assert_eq!(a.requeue("j").await.unwrap(), Requeued::Occupied);
+    let b = jobs.queue("b").unwrap();
+    one(&b).await.complete(Some(json("\"of b\""))).await.unwrap();
+    assert_eq!(a.requeue("j").await.unwrap(), Requeued::Occupied);
+    assert_eq!(jobs.status("j").await.unwrap(), Some(Status::Result(json("\"of b\""))));
+    // Once that one is gone too, there is room.
+    clock.advance(2 * named().retention);
+    assert_eq!(a.requeue("j").await.unwrap(), Requeued::Done);
+    assert!(matches!(jobs.status("j").await.unwrap(), Some(Status::Activity(_))));
+}
