@@ -17,8 +17,10 @@ use crate::{Attempt, Error, Queue, Result};
 /// Why an attempt ended of which nothing more was heard.
 const SILENT: &str = "the worker gave no sign of life for the time of its lease";
 
-/// How many entries of each section a claim looks at.
+/// How many entries of each section a claim looks at; of `ready` fewer, as long as nobody else takes
+/// what it sees.
 const WINDOW_MIN: usize = 32;
+const READY_MIN: usize = 4;
 /// How often a claim looks: again, when others took what it saw, and further, when nothing of what it
 /// saw can be taken.
 const LOOKS: usize = 8;
@@ -173,13 +175,18 @@ impl Queue {
         let Self(inner) = self;
         let window = WINDOW_MIN.max(2 * max);
         let passed = self.passed().clone();
-        let section = |range, passed: Option<Key>| {
+        let section = |range, passed: Option<Key>, window| {
             let after = passed.as_ref().map(Cursor::after_key);
             Scan::new(range).keys_only().limit(window).after(after)
         };
-        let ready = section(inner.places.ready_range(), passed.ready);
+        // Every row that is seen is read.
+        let ready_window = match passed.ready {
+            Some(_) => window,
+            None => (max + inner.spread.load(Ordering::Relaxed).max(READY_MIN)).min(window),
+        };
+        let ready = section(inner.places.ready_range(), passed.ready, ready_window);
         let ready = inner.store.scan(&ready).await?;
-        let due = section(inner.places.due_range(), passed.due);
+        let due = section(inner.places.due_range(), passed.due, window);
         let due = inner.store.scan(&due).await?;
         let now = self.now();
         let mut next_due = None;

@@ -7,18 +7,19 @@ mod work;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use keyward_engine::{BoxFuture, Json};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 pub use self::delivery::Delivery;
 use self::keeper::Keeper;
 use self::wake::{Signal, Wake};
-use self::work::{Done, work};
+use self::work::{Done, Ending, work};
 use crate::{Attempt, Claims, Ended, Error, Failure, Queue, Result};
 
 /// How a worker works.
@@ -111,7 +112,8 @@ impl Worker {
     }
 
     /// Works until `shutdown`: claims what is ready, as many at once as there is room for, and runs
-    /// the handler on each in a task of its own. What the handler returns completes the message, its
+    /// the handler on each in a task of its own. A free place is filled at once, unless handlers have
+    /// just ended whose places will soon be free too. What the handler returns completes the message, its
     /// error fails the attempt, and so does a panic. Leases are kept in the background.
     ///
     /// From `shutdown` on nothing more is claimed. What was begun may end within
@@ -141,7 +143,9 @@ struct Running {
     handler: Handler,
     keeper: Keeper,
     wake: Wake,
-    tasks: JoinSet<Done>,
+    tasks: JoinSet<(Done, Option<Ending>)>,
+    /// How many of the tasks are past their handlers.
+    ending: Arc<AtomicUsize>,
     waiting: VecDeque<(Arc<Attempt>, u64)>,
     stopping: watch::Sender<bool>,
     report: Report,
@@ -162,6 +166,7 @@ impl Running {
             options,
             handler,
             tasks: JoinSet::new(),
+            ending: Arc::default(),
             waiting: VecDeque::new(),
             stopping: watch::Sender::new(false),
             report: Report::default(),
@@ -171,9 +176,13 @@ impl Running {
         }
     }
 
+    /// How many messages to claim now. A claim costs much the same for one message and for many: so
+    /// while some are just being ended, which makes more room soon, it waits for half of the places.
     fn room(&self) -> usize {
-        let most = self.options.concurrency.max(1) + self.options.ahead;
-        most.saturating_sub(self.tasks.len() + self.waiting.len())
+        let most = self.options.concurrency.max(1).saturating_add(self.options.ahead);
+        let room = most.saturating_sub(self.tasks.len() + self.waiting.len());
+        let more_soon = self.ending.load(Ordering::Relaxed) > 0;
+        if more_soon && room < most / 2 { 0 } else { room }
     }
 
     async fn until(mut self, shutdown: impl Future<Output = ()>) -> Result<Report> {
@@ -183,6 +192,9 @@ impl Running {
         let mut claiming: Option<(usize, BoxFuture<'static, Result<Claims>>)> = None;
         let mut woken = false;
         loop {
+            while let Some(ended) = self.tasks.try_join_next() {
+                self.count(ended);
+            }
             if stop_at.is_none() && self.fatal.is_some() {
                 stop_at = Some(self.stop());
             }
@@ -203,9 +215,8 @@ impl Running {
             tokio::select! {
                 biased;
                 () = &mut shutdown, if stop_at.is_none() => stop_at = Some(self.stop()),
-                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
-                    // A task that panicked outside its handler leaves its message to its lease.
-                    self.count(done.unwrap_or(Done::Unknown));
+                Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    self.count(ended);
                 }
                 (asked, claims) = claimed(&mut claiming) => {
                     claiming = None;
@@ -241,13 +252,13 @@ impl Running {
         while self.tasks.len() < self.options.concurrency.max(1) {
             let Some((attempt, ticket)) = self.waiting.pop_front() else { return };
             let (handler, grace) = (self.handler.clone(), self.options.grace);
-            let stopping = self.stopping.subscribe();
+            let (stopping, ending) = (self.stopping.subscribe(), self.ending.clone());
             let held = self.keeper.held(ticket);
             self.tasks.spawn(async move {
                 let hold = held.hold();
-                let done = work(handler, attempt, hold, stopping, grace).await;
+                let ended = work(handler, attempt, hold, stopping, grace, ending).await;
                 drop(held);
-                done
+                ended
             });
         }
     }
@@ -315,8 +326,9 @@ impl Running {
         }
     }
 
-    fn count(&mut self, done: Done) {
-        *match done {
+    fn count(&mut self, ended: Result<(Done, Option<Ending>), JoinError>) {
+        // A task that panicked outside its handler leaves its message to its lease.
+        *match ended.map_or(Done::Unknown, |(done, _)| done) {
             Done::Completed => &mut self.report.completed,
             Done::Failed => &mut self.report.failed,
             Done::Refused => &mut self.report.refused,
@@ -335,9 +347,9 @@ impl Running {
     async fn abandon(&mut self) {
         let left = self.keeper.attempts();
         self.tasks.abort_all();
-        while let Some(done) = self.tasks.join_next().await {
-            if let Ok(done) = done {
-                self.count(done);
+        while let Some(ended) = self.tasks.join_next().await {
+            if ended.is_ok() {
+                self.count(ended);
             }
         }
         for attempt in left {

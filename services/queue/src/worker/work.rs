@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -21,6 +22,23 @@ pub(super) enum Done {
     Unknown,
 }
 
+/// One of those whose handlers are done, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Ending(Arc<AtomicUsize>);
+
+impl Ending {
+    fn new(count: Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Runs the handler on one message, and ends the attempt by what comes of it.
 pub(super) async fn work(
     handler: Handler,
@@ -28,7 +46,8 @@ pub(super) async fn work(
     hold: watch::Receiver<Hold>,
     stopping: watch::Receiver<bool>,
     grace: Duration,
-) -> Done {
+    ending: Arc<AtomicUsize>,
+) -> (Done, Option<Ending>) {
     let begun = Instant::now();
     let delivery = Delivery::new(attempt.clone(), hold.clone(), stopping);
     let lost = delivery.clone();
@@ -49,10 +68,13 @@ pub(super) async fn work(
             let limit = attempt.timeout().unwrap_or_default();
             Err(Failure::new(format!("took longer than {} ms", limit.as_millis())))
         }
-        () = async { lost.lost().await; tokio::time::sleep(grace).await } => return Done::Refused,
+        () = async { lost.lost().await; tokio::time::sleep(grace).await } => {
+            return (Done::Refused, None);
+        }
     };
+    let ending = Ending::new(ending);
     attempt.queue().0.metrics.run_seconds.observe(begun.elapsed().as_secs_f64());
-    match outcome {
+    let done = match outcome {
         Ok(result) => match persist(&hold, || attempt.complete(result.clone())).await {
             Ok(Ended::Accepted) => Done::Completed,
             Ok(Ended::Refused) => Done::Refused,
@@ -63,7 +85,8 @@ pub(super) async fn work(
             }
         },
         Err(failure) => fail(&attempt, &hold, failure).await,
-    }
+    };
+    (done, Some(ending))
 }
 
 async fn fail(attempt: &Attempt, hold: &watch::Receiver<Hold>, failure: Failure) -> Done {

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use keyward_engine::{
     BoxFuture, Capabilities, Commit, Engine, Entry, Outcome, Page, Result, Scan, Stats, Store,
 };
 use keyward_key::Key;
 use keyward_memory::Memory;
-use keyward_queue::{Ended, Queue};
+use keyward_queue::{Ended, Options, Queue, Worker, WorkerOptions};
 use keyward_testkit::TestClock;
+use tokio::sync::Notify;
 
 use crate::fixture::{message, options};
 
@@ -19,9 +21,25 @@ struct Counting {
     inner: Memory,
     calls: Arc<AtomicU64>,
     rows: Arc<AtomicU64>,
+    scans: Arc<AtomicU64>,
+    commits: Arc<AtomicU64>,
+    /// Commits take turns to pass, one more than the last did, so that they end one by one.
+    is_slow: bool,
 }
 
 impl Counting {
+    fn new(clock: &TestClock, is_slow: bool) -> Self {
+        let inner = Memory::with(keyward_memory::Options::default(), clock.clone());
+        Self {
+            inner,
+            calls: Arc::default(),
+            rows: Arc::default(),
+            scans: Arc::default(),
+            commits: Arc::default(),
+            is_slow,
+        }
+    }
+
     fn count(&self, rows: usize) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.rows.fetch_add(rows as u64, Ordering::Relaxed);
@@ -45,6 +63,7 @@ impl Engine for Counting {
     fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
         Box::pin(async {
             let page = self.inner.scan(scan).await?;
+            self.scans.fetch_add(1, Ordering::Relaxed);
             self.count(page.rows.len());
             Ok(page)
         })
@@ -52,7 +71,14 @@ impl Engine for Counting {
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
         self.count(commit.writes.len());
-        self.inner.commit(commit)
+        let before = self.commits.fetch_add(1, Ordering::Relaxed);
+        let turns = if self.is_slow { 20 + before % 40 } else { 0 };
+        Box::pin(async move {
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+            self.inner.commit(commit).await
+        })
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
@@ -63,8 +89,7 @@ impl Engine for Counting {
 /// What one claim and one completion cost in a queue with so many rows, of which so many are held.
 async fn cost(rows: usize, held: usize) -> [(u64, u64); 3] {
     let clock = TestClock::new();
-    let inner = Memory::with(keyward_memory::Options::default(), clock.clone());
-    let engine = Counting { inner, calls: Arc::default(), rows: Arc::default() };
+    let engine = Counting::new(&clock, false);
     let queue = Queue::new(Store::new(engine.clone()), "q", clock, options()).unwrap();
     for _ in 0..rows / Queue::ENQUEUE_MAX {
         let batch = vec![message("1"); Queue::ENQUEUE_MAX];
@@ -93,4 +118,39 @@ async fn a_claim_a_completion_and_an_enqueuing_cost_the_same_in_a_queue_of_any_l
     assert_eq!(claim.0, 4);
     assert_eq!((complete.0, enqueue.0), (1, 1));
     assert_eq!(cost(large, large / 2).await, cost(2_000, 1_000).await);
+}
+
+/// A thousand messages are ready, their handlers take no time, and their commits end one by one.
+#[tokio::test]
+async fn a_worker_claims_many_messages_at_once() {
+    const MESSAGES: u64 = 1_000;
+    const SLOTS: u64 = 16;
+    let clock = TestClock::new();
+    let engine = Counting::new(&clock, true);
+    let options = Options { lease: Duration::from_secs(600), ..options() };
+    let queue = Queue::new(Store::new(engine.clone()), "q", clock, options).unwrap();
+    queue.enqueue_all(vec![message("1"); MESSAGES as usize]).await.unwrap();
+    engine.take();
+    engine.commits.store(0, Ordering::Relaxed);
+    let (left, all) = (Arc::new(AtomicU64::new(MESSAGES)), Arc::new(Notify::new()));
+    let (counted, done) = (left.clone(), all.clone());
+    let handler = move |_| {
+        if counted.fetch_sub(1, Ordering::Relaxed) == 1 {
+            done.notify_one();
+        }
+        async { Ok(None) }
+    };
+    let options = WorkerOptions { concurrency: SLOTS as usize, ..WorkerOptions::default() };
+    let report = Worker::new(queue, options).run(handler, all.notified()).await.unwrap();
+    assert_eq!(report.completed, MESSAGES);
+    // Half of the places at a time, and one look more where the feed tells of something.
+    let claims_max = MESSAGES / (SLOTS / 2) + 2;
+    let claims = engine.commits.load(Ordering::Relaxed) - MESSAGES;
+    assert!(claims <= claims_max, "{claims} claims");
+    let looks = engine.scans.load(Ordering::Relaxed) / 2;
+    assert!(looks <= claims_max + 2, "{looks} looks");
+    // Of each message its entry, its row, what a claim and a completion write, and a few looked at
+    // in vain.
+    let rows = engine.take().1;
+    assert!(rows <= 12 * MESSAGES, "{rows} rows");
 }

@@ -102,6 +102,38 @@ async fn sixteen_workers_share_a_queue(place: Place) {
     assert_eq!((completed, done.load(Ordering::Relaxed)), (MESSAGES as u64, MESSAGES));
 }
 
+/// Seven of eight places are taken for long; the eighth does all the rest.
+#[tokio::test(start_paused = true)]
+async fn a_free_place_is_filled_while_others_are_long_at_work() {
+    let options = Options { lease: Duration::from_secs(600), ..options() };
+    let store = Store::new(Memory::new());
+    let queue = Queue::new(store, "q", keyward_engine::SystemClock, options).unwrap();
+    queue.enqueue_all(vec![message("\"long\""); 7]).await.unwrap();
+    queue.enqueue_all(vec![message("\"short\""); 20]).await.unwrap();
+    let (sender, mut seen) = mpsc::unbounded_channel();
+    let options = WorkerOptions { concurrency: 8, ..WorkerOptions::default() };
+    let go_on = Arc::new(tokio::sync::Semaphore::new(0));
+    let gate = go_on.clone();
+    let hired = Hired::new(queue, options, move |delivery| {
+        let (sender, gate) = (sender.clone(), gate.clone());
+        async move {
+            if delivery.payload().as_str() == "\"long\"" {
+                gate.acquire().await.unwrap().forget();
+            } else {
+                sender.send(()).unwrap();
+            }
+            Ok(None)
+        }
+    });
+    for _ in 0..20 {
+        seen.recv().await.unwrap();
+    }
+    go_on.add_permits(7);
+    let asked = tokio::time::Instant::now();
+    assert_eq!(hired.stop().await.completed, 27);
+    assert!(asked.elapsed() < WorkerOptions::default().grace, "it ends with the last of them");
+}
+
 /// A store, its engine's handle, and a queue on simulated time.
 fn simulated(lease: Duration) -> (FaultyEngine, Store, Queue) {
     let clock = VirtualClock::new();
