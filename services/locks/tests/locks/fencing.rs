@@ -17,6 +17,7 @@ on_engines!(recoverable: Recoverable;
     an_update_under_a_stale_guard_is_refused,
     updates_count_and_delete,
     a_guard_and_those_below_it_write_the_same_keys,
+    a_broken_guard_cannot_write_once_its_owner_has_the_lock_again,
     a_commit_is_refused_with_what_to_use_instead,
     a_reader_that_wrote_nothing_is_still_safe_from_the_holder_before,
     a_key_is_written_under_one_root,
@@ -116,6 +117,24 @@ async fn a_guard_and_those_below_it_write_the_same_keys(place: Place) {
     one.release().await.unwrap();
     policies.release().await.unwrap();
     take(&root, "policies:1").await.update(&key("k"), increment).await.unwrap();
+}
+
+async fn a_broken_guard_cannot_write_once_its_owner_has_the_lock_again(place: Place) {
+    let root = page(&locks(&place).await);
+    let policies = take(&root, "policies").await;
+    let below = [path("policies:1")];
+    let old = policies.descend(&below, Mode::Exclusive, &Request::default()).await.unwrap();
+    root.break_lock(&Target::Token(old.token()), "bob", "stuck").await.unwrap();
+    let new = policies.descend(&below, Mode::Exclusive, &Request::default()).await.unwrap();
+    new.update(&key("k"), increment).await.unwrap();
+    let refused = old.update(&key("k"), increment).await.unwrap_err();
+    assert!(matches!(refused, Error::Lost { .. }), "{refused}");
+    assert!(refused.to_string().contains("bob broke it: stuck"), "{refused}");
+    // Those of the same owner that are still held go on.
+    policies.update(&key("k"), increment).await.unwrap();
+    new.update(&key("k"), increment).await.unwrap();
+    let value = new.get(&key("k")).await.unwrap().unwrap().value;
+    assert_eq!(value.as_integer(), Some(3));
 }
 
 async fn a_commit_is_refused_with_what_to_use_instead(place: Place) {
