@@ -1,5 +1,7 @@
 //! Taking a lock away from its holder.
 
+use std::collections::BTreeSet;
+
 use crate::catalog::{Broken, Claim};
 use crate::look::Look;
 use crate::{Error, LockPath, Result, Root};
@@ -7,7 +9,7 @@ use crate::{Error, LockPath, Result, Root};
 /// Which locks to break.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// All that hold exactly this path.
+    /// All that hold exactly this path when the call begins.
     Path(LockPath),
     /// The one with this token.
     Token(u64),
@@ -32,11 +34,17 @@ impl Root {
     pub async fn break_lock(&self, target: &Target, by: &str, reason: &str) -> Result<Vec<Broken>> {
         let cut = |text: &str| text.chars().take(TEXT_CHARS_MAX).collect::<String>();
         let (by, reason, at) = (cut(by), cut(reason), self.shared.now().to_string());
+        let mut chosen: Option<BTreeSet<u64>> = None;
         let mut done: Vec<Broken> = Vec::new();
         for _ in 0..ATTEMPTS_MAX {
             let Look { mut catalog, version, .. } = self.look().await?;
-            let targets: Vec<Claim> =
-                catalog.holders.iter().filter(|claim| target.is(claim)).cloned().collect();
+            // Whoever gets the lock later is not meant, however often this is tried.
+            let meant = chosen.get_or_insert_with(|| {
+                let meant = catalog.holders.iter().filter(|claim| target.is(claim));
+                meant.map(|claim| claim.token).collect()
+            });
+            let held = catalog.holders.iter().filter(|claim| meant.contains(&claim.token));
+            let targets: Vec<Claim> = held.cloned().collect();
             if targets.is_empty() {
                 // An earlier attempt, whose answer was lost, had worked.
                 let known = |broken: &Broken| catalog.broken.contains(broken);
@@ -44,7 +52,13 @@ impl Root {
                     return Ok(done);
                 }
                 let what = match target {
-                    Target::Path(path) => self.names(std::slice::from_ref(path)),
+                    Target::Path(path) if meant.is_empty() => {
+                        self.names(std::slice::from_ref(path))
+                    }
+                    Target::Path(_) => {
+                        let tokens: Vec<String> = meant.iter().map(u64::to_string).collect();
+                        format!("token {} any more", tokens.join(" or "))
+                    }
                     Target::Token(token) => format!("token {token}"),
                 };
                 let held = catalog.holders.iter().map(|claim| self.names(&claim.paths));
