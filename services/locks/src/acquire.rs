@@ -103,7 +103,7 @@ impl Asking<'_> {
         let mut catalog = look.catalog.clone();
         self.reap(&mut catalog, corpses);
         let place = catalog.waiter(&self.asked.id).map(|claim| claim.token);
-        let token = catalog.grant(self.asked);
+        let token = catalog.grant(self.root.key(), self.asked)?;
         self.check_room(catalog.holders.len(), "holders")?;
         let mut commit = self.replacing(&look, &catalog, corpses)?;
         if self.root.shared.is_atomic() {
@@ -248,7 +248,7 @@ impl Asking<'_> {
     async fn join(&mut self, look: &Look, corpses: &[Corpse]) -> Result<Option<Ended>> {
         let mut catalog = look.catalog.clone();
         self.reap(&mut catalog, corpses);
-        let place = catalog.join(self.asked);
+        let place = catalog.join(self.root.key(), self.asked)?;
         self.check_room(catalog.waiters.len(), "waiters")?;
         let mut commit = self.replacing(look, &catalog, corpses)?;
         let former = self.line.as_ref().and_then(Line::place);

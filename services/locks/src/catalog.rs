@@ -192,28 +192,28 @@ impl Catalog {
         if blockers.is_empty() { Decision::Granted } else { Decision::Blocked(blockers) }
     }
 
-    /// Makes a request a holder and gives its token.
-    pub fn grant(&mut self, asked: &Asked) -> u64 {
+    /// Makes a request a holder and gives its token. Refused if there is no token left.
+    pub fn grant(&mut self, root: &Key, asked: &Asked) -> Result<u64> {
         self.remove(&asked.id);
-        let claim = self.claimed(asked);
+        let claim = self.claimed(root, asked)?;
         let token = claim.token;
         self.holders.push(claim);
-        token
+        Ok(token)
     }
 
-    /// Puts a request at the end of the line and gives the name of its lease.
-    pub fn join(&mut self, asked: &Asked) -> u64 {
+    /// Puts a request at the end of the line and gives the name of its lease. Refused likewise.
+    pub fn join(&mut self, root: &Key, asked: &Asked) -> Result<u64> {
         self.remove(&asked.id);
-        let claim = self.claimed(asked);
+        let claim = self.claimed(root, asked)?;
         let token = claim.token;
         self.waiters.push(claim);
-        token
+        Ok(token)
     }
 
-    fn claimed(&mut self, asked: &Asked) -> Claim {
+    fn claimed(&mut self, root: &Key, asked: &Asked) -> Result<Claim> {
         let token = self.next_token;
-        self.next_token += 1;
-        Claim {
+        self.next_token = after(token, root, "next token")?;
+        Ok(Claim {
             token,
             id: asked.id.clone(),
             owner: asked.owner.clone(),
@@ -223,7 +223,7 @@ impl Catalog {
             beat: 0,
             since: asked.since.clone(),
             who: asked.who.clone(),
-        }
+        })
     }
 
     /// Takes a request out, whether it holds or waits, and gives what was taken out.
@@ -240,11 +240,14 @@ impl Catalog {
         self.waiters.retain(|claim| claim.token != token);
     }
 
-    /// Counts a renewal. Says whether the request is still there.
-    pub fn beat(&mut self, id: &str) -> bool {
+    /// Counts a renewal. Says whether the request is still there. Refused if it cannot be counted.
+    pub fn beat(&mut self, root: &Key, id: &str) -> Result<bool> {
         let mut claims = self.holders.iter_mut().chain(&mut self.waiters);
-        let found = claims.find(|claim| claim.id == id);
-        found.map(|claim| claim.beat += 1).is_some()
+        let Some(claim) = claims.find(|claim| claim.id == id) else {
+            return Ok(false);
+        };
+        claim.beat = after(claim.beat, root, "count of renewals")?;
+        Ok(true)
     }
 
     /// Takes a holder out, and remembers why.
@@ -263,6 +266,15 @@ impl Catalog {
         self.broken.drain(..surplus);
         broken
     }
+}
+
+/// The next number. No honest catalog comes to the last one.
+fn after(number: u64, root: &Key, what: &str) -> Result<u64> {
+    let next = number.checked_add(1);
+    next.ok_or_else(|| {
+        let reason = format!("a {what} of {number} cannot be counted on");
+        Error::Damaged { root: root.clone(), reason }
+    })
 }
 
 /// Why a request is refused because of what its own owner holds.

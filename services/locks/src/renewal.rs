@@ -48,7 +48,7 @@ impl Root {
     pub(crate) async fn beat(&self, id: &str) -> Result<bool> {
         loop {
             let Look { mut catalog, version, .. } = self.look().await?;
-            if !catalog.beat(id) {
+            if !catalog.beat(self.key(), id)? {
                 return Ok(false);
             }
             let commit = self.replacing(version.as_ref(), &catalog)?;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Engine, Store};
+use keyward_engine::{Engine, Json, Put, Store, Tier};
 use keyward_locks::{Error, Mode, Request};
 use keyward_memory::{Memory, Options};
 use keyward_testkit::{Call, Faults, FaultyEngine};
 
 use crate::fixture::{key, locks_on, page, path, take};
 
-fn counted(tier: keyward_engine::Tier) -> (FaultyEngine, keyward_locks::Locks) {
+fn counted(tier: Tier) -> (FaultyEngine, keyward_locks::Locks) {
     let memory: Arc<dyn Engine> =
         Arc::new(Memory::with(Options::tier(tier), keyward_engine::SystemClock));
     let engine = FaultyEngine::new(memory, Faults::none());
@@ -24,7 +24,7 @@ fn calls(engine: &FaultyEngine) -> Vec<Call> {
 
 #[tokio::test]
 async fn a_lock_that_nobody_else_wants_costs_a_read_and_two_commits() {
-    for tier in [keyward_engine::Tier::Atomic, keyward_engine::Tier::Recoverable] {
+    for tier in [Tier::Atomic, Tier::Recoverable] {
         let (engine, locks) = counted(tier);
         let root = page(&locks);
         take(&root, "a").await.release().await.unwrap();
@@ -36,7 +36,7 @@ async fn a_lock_that_nobody_else_wants_costs_a_read_and_two_commits() {
 
 #[tokio::test(start_paused = true)]
 async fn leases_are_renewed_every_third_of_their_time() {
-    let (engine, locks) = counted(keyward_engine::Tier::Recoverable);
+    let (engine, locks) = counted(Tier::Recoverable);
     let root = page(&locks);
     let guard = take(&root, "a").await;
     let before = calls(&engine).len();
@@ -48,7 +48,7 @@ async fn leases_are_renewed_every_third_of_their_time() {
 
 #[tokio::test]
 async fn what_makes_no_sense_is_refused_before_the_store_is_asked() {
-    let (engine, locks) = counted(keyward_engine::Tier::Atomic);
+    let (engine, locks) = counted(Tier::Atomic);
     let root = page(&locks);
     let asked = [path("a")];
     for ttl in [Duration::ZERO, Duration::from_millis(99), Duration::from_secs(100_000)] {
@@ -66,9 +66,48 @@ async fn what_makes_no_sense_is_refused_before_the_store_is_asked() {
     assert!(locks.root(key("lock")).is_err());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_catalog_at_its_last_token_is_refused() {
+    for tier in [Tier::Atomic, Tier::Recoverable] {
+        let (_, locks) = counted(tier);
+        let root = page(&locks);
+        let last = u64::MAX - 1;
+        let catalog = format!(
+            r#"{{"keyward":"locks","format":1,"next_token":{last},"holders":[],"waiters":[]}}"#
+        );
+        let put = Put::new(Json::parse(catalog).unwrap());
+        locks.store().put(key("page:7"), put).await.unwrap();
+        let held = take(&root, "a").await;
+        assert_eq!(held.token(), last, "{tier}");
+        // Neither a grant nor a place in line is to be had.
+        for text in ["b", "a"] {
+            let asked = [path(text)];
+            let refused = root.acquire(&asked, Mode::Exclusive, &Request::default()).await;
+            let refused = refused.unwrap_err();
+            assert!(matches!(refused, Error::Damaged { .. }), "{tier}: {refused}");
+        }
+        held.release().await.unwrap();
+        assert_eq!(root.list().await.unwrap().holders, [], "{tier}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_at_its_last_beat_is_lost_at_its_renewal() {
+    let (_, locks) = counted(Tier::Recoverable);
+    let guard = take(&page(&locks), "a").await;
+    let catalog = locks.store().get(&key("page:7")).await.unwrap().unwrap().value;
+    let (beat, last) = (r#""beat":0"#, format!(r#""beat":{}"#, u64::MAX));
+    assert!(catalog.as_str().contains(beat));
+    let put = Put::new(Json::parse(catalog.as_str().replace(beat, &last)).unwrap());
+    locks.store().put(key("page:7"), put).await.unwrap();
+    tokio::time::sleep(Request::TTL_DEFAULT / 3 + Duration::from_secs(1)).await;
+    assert!(!guard.is_held());
+    assert_eq!(page(&locks).list().await.unwrap().holders, [], "others need not wait for its end");
+}
+
 #[tokio::test]
 async fn everything_that_is_counted_can_be_shown() {
-    let (_, locks) = counted(keyward_engine::Tier::Atomic);
+    let (_, locks) = counted(Tier::Atomic);
     let root = page(&locks);
     let guard = take(&root, "a").await;
     let tried = root.try_acquire(&[path("a")], Mode::Shared, &Request::default()).await.unwrap();
