@@ -103,7 +103,8 @@ impl Locks {
             let message = format!("the root {root} is named twice; name all its paths at once");
             return Err(Error::BadRequest(message));
         }
-        let deadline = request.wait_max.map(|wait| Instant::now() + wait);
+        // A time that no clock can show is for ever.
+        let deadline = request.wait_max.and_then(|wait| Instant::now().checked_add(wait));
         let mut guards = Vec::with_capacity(order.len());
         for Wanted { root, paths, mode } in order {
             let mut request = request.clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyward_engine::{Engine, Json, Put, Store, Tier};
-use keyward_locks::{Error, Mode, Request};
+use keyward_locks::{Error, Mode, Request, Wanted};
 use keyward_memory::{Memory, Options};
 use keyward_testkit::{Call, Faults, FaultyEngine};
 
@@ -64,6 +64,24 @@ async fn what_makes_no_sense_is_refused_before_the_store_is_asked() {
     assert!(root.acquire(&many, Mode::Exclusive, &Request::default()).await.is_err());
     assert_eq!(engine.calls(), 0);
     assert!(locks.root(key("lock")).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_as_long_as_can_be_said_is_waiting_for_ever() {
+    let (_, locks) = counted(Tier::Atomic);
+    let wanted = |name: &str| {
+        let root = locks.root(key(name)).unwrap();
+        Wanted { root, paths: vec![path("a")], mode: Mode::Exclusive }
+    };
+    let wanted = [wanted("page:7"), wanted("page:8")];
+    let held = take(&wanted[1].root, "a").await;
+    let request = Request::default().wait_max(Duration::MAX);
+    let released = async {
+        tokio::time::sleep(Request::WAIT_DEFAULT * 2).await;
+        held.release().await.unwrap();
+    };
+    let (guards, ()) = tokio::join!(locks.acquire_all(&wanted, &request), released);
+    assert_eq!(guards.unwrap().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
