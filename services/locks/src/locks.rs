@@ -8,7 +8,7 @@ use keyward_engine::{
     Clock, Error as StoreError, ErrorKind, Expiry, ExpirySupport, Json, Put, Store, Tier, Version,
     WatchSupport,
 };
-use keyward_key::Key;
+use keyward_key::{Key, is_reserved};
 use keyward_schema::LockTree;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -83,10 +83,13 @@ impl Locks {
     }
 
     /// The locks below a key. The key belongs to them: it holds their catalog, which is never
-    /// deleted. Keys that begin with `lock` are refused: locks keep their leases there.
+    /// deleted. Keys that begin with a [reserved segment](keyward_key::RESERVED_FIRST_SEGMENTS) other
+    /// than `system` are refused: locks, jobs and indexes keep their own entries there.
     pub fn root(&self, key: Key) -> Result<Root> {
-        if key.first() == "lock" {
-            let message = format!("{key} cannot be a root: keys below lock belong to the locks");
+        let first = key.first();
+        if is_reserved(&first) && first != "system" {
+            let message =
+                format!("{key} cannot be a root: keys that begin with {first} are reserved");
             return Err(Error::BadRequest(message));
         }
         Ok(Root::new(self.shared.clone(), key))

@@ -63,7 +63,12 @@ async fn what_makes_no_sense_is_refused_before_the_store_is_asked() {
     let many = vec![path("a"); 65];
     assert!(root.acquire(&many, Mode::Exclusive, &Request::default()).await.is_err());
     assert_eq!(engine.calls(), 0);
-    assert!(locks.root(key("lock")).is_err());
+    for reserved in ["lock", "job:1", "queue:mail", "dead-letter:mail", "index:x", "metadata"] {
+        let refused = locks.root(key(reserved)).unwrap_err();
+        assert!(matches!(refused, Error::BadRequest(_)), "{refused}");
+        assert!(refused.to_string().contains(reserved), "{refused}");
+    }
+    assert!(locks.root(key("system:nightly")).is_ok());
 }
 
 #[tokio::test(start_paused = true)]
