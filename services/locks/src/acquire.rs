@@ -125,6 +125,7 @@ impl Asking<'_> {
         match self.root.shared.store.commit(commit).await? {
             Outcome::Applied { versions, .. } => {
                 self.took_over(&look, corpses);
+                self.root.saw_queue(&catalog);
                 let version = |at: usize| -> Option<Version> { versions.get(at)?.clone() };
                 let known = version(0).map(|version| (version, catalog));
                 let fence = fence_write.and_then(version);
@@ -213,7 +214,7 @@ impl Asking<'_> {
         corpses: &[Corpse],
     ) -> Result<Option<Ended>> {
         let first = blockers.first().copied().unwrap_or_default();
-        self.saw_queue(&look);
+        self.root.saw_queue(&look.catalog);
         let tired = self.line.as_ref().is_some_and(Line::is_tired);
         if self.patience.is_over() || tired {
             let metrics = &self.root.shared.metrics;
@@ -315,14 +316,6 @@ impl Asking<'_> {
         let held = |token: u64| look.catalog.holders.iter().any(|claim| claim.token == token);
         let holders = corpses.iter().filter(|corpse| held(corpse.token)).count();
         self.root.shared.metrics.takeovers.inc_by(holders as u64);
-    }
-
-    fn saw_queue(&self, look: &Look) {
-        let now = self.root.shared.now();
-        let first = look.catalog.waiters.first();
-        let since = first.and_then(|claim| claim.since.parse::<jiff::Timestamp>().ok());
-        let age = since.and_then(|since| Duration::try_from(now.duration_since(since)).ok());
-        self.root.shared.metrics.saw_queue(look.catalog.waiters.len(), age);
     }
 
     fn check_room(&self, count: usize, what: &'static str) -> Result<()> {

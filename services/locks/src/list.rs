@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use keyward_engine::{Cursor, List, Listed};
 use keyward_key::{Key, Prefix};
 
-use crate::catalog::{Broken, Claim};
+use crate::catalog::{Broken, Catalog, Claim};
 use crate::look::{Look, Sign};
 use crate::{Error, LockPath, Locks, Mode, Result, Root, Who};
 
@@ -147,6 +147,12 @@ impl Root {
             age: self.age(claim),
             life,
         }
+    }
+
+    /// Shows how many wait, and for how long the first one does.
+    pub(crate) fn saw_queue(&self, catalog: &Catalog) {
+        let age = catalog.waiters.first().map(|claim| self.age(claim));
+        self.shared.metrics.saw_queue(catalog.waiters.len(), age);
     }
 
     fn age(&self, claim: &Claim) -> Duration {

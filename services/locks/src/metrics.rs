@@ -23,7 +23,7 @@ pub struct Metrics {
     pub lost: Counter,
     /// Writes that were refused because their guard's lock was somebody else's by then.
     pub fence_refusals: Counter,
-    /// Waiters of the root that this process looked at last.
+    /// Waiters of the root whose catalog this process last waited at, was granted a lock of, or left.
     pub queue_depth: Gauge,
     /// How long the first of them has waited, in seconds, by the clocks of the two processes.
     pub queue_age: Gauge<f64, AtomicU64>,

@@ -88,6 +88,7 @@ impl Root {
         };
         let removed = catalog.remove(id);
         if removed.is_empty() {
+            self.saw_queue(&catalog);
             return Ok(true);
         }
         let mut commit = self.replacing(version.as_ref(), &catalog)?;
@@ -98,7 +99,10 @@ impl Root {
             }
         }
         match self.shared.store.commit(commit).await? {
-            Outcome::Applied { .. } => Ok(true),
+            Outcome::Applied { .. } => {
+                self.saw_queue(&catalog);
+                Ok(true)
+            }
             Outcome::Conflicted { .. } => Ok(false),
         }
     }

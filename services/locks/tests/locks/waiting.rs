@@ -109,6 +109,30 @@ async fn a_holder_may_go_on_below_its_guard_while_others_wait_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_queue_that_is_empty_again_is_shown_as_empty() {
+    let engine = engine(Tier::Atomic);
+    let (ours, theirs) = (node(&engine, true), node(&engine, true));
+    let shown = |node: &Node| {
+        let metrics = node.locks.metrics();
+        (metrics.queue_depth.get(), metrics.queue_age.get() > 0.0)
+    };
+    let held = take(&ours.root, "a").await;
+    let waiting = waits(&theirs, "a", Mode::Exclusive);
+    // Looks again when the lease in its way might have ended.
+    tokio::time::sleep(Request::TTL_DEFAULT).await;
+    assert_eq!(shown(&theirs), (1, true));
+    held.release().await.unwrap();
+    let held = waiting.await.unwrap();
+    assert_eq!(shown(&theirs), (0, false), "after the grant");
+
+    let request = Request::default().wait_max(Request::TTL_DEFAULT);
+    let refused = ours.root.acquire(&[path("a")], Mode::Exclusive, &request).await;
+    assert!(matches!(refused, Err(Error::TimedOut { .. })));
+    assert_eq!(shown(&ours), (0, false), "after it gave up");
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_dead_are_replaced_soon_after_their_lease_and_no_sooner() {
     for (tier, watches) in [(Tier::Atomic, true), (Tier::Atomic, false), (Tier::Recoverable, false)]
     {
