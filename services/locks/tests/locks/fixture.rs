@@ -7,8 +7,8 @@ use keyward_locks::{Guard, LockPath, Locks, Mode, Options, Request, Root, Tried,
 use keyward_stores::Place;
 use tokio::runtime::Builder;
 
-/// A lease that ends soon, for tests in which somebody dies.
-pub const SHORT: Duration = Duration::from_millis(600);
+/// A lease that ends soon, for one who dies.
+const SHORT: Duration = Duration::from_millis(600);
 
 pub fn locks_on(store: Store) -> Locks {
     let who = Who::process("ada", "here");

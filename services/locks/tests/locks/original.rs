@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use keyward_engine::{Store, Tier};
 use keyward_locks::{Mode, Request};
+use keyward_memory::Memory;
 use keyward_stores::{Place, on_engines, on_every_engine};
+use keyward_testkit::VirtualClock;
 
-use crate::fixture::{SHORT, locks, page, path, take, taken_by_the_dead, try_take};
+use crate::fixture::{locks, locks_on, page, path, take, taken_by_the_dead, try_take};
 
 on_every_engine!(
     two_simultaneous_acquirers_hold_one_after_the_other,
-    a_late_acquirer_is_not_born_expired,
     a_waiter_sees_that_the_holder_is_dead,
     tokens_rise_for_ever_also_after_the_last_release,
     all_policies_and_one_of_them_exclude_each_other,
@@ -20,7 +22,6 @@ on_every_engine!(
 );
 on_engines!(recoverable: Recoverable;
     two_simultaneous_acquirers_hold_one_after_the_other,
-    a_late_acquirer_is_not_born_expired,
     a_waiter_sees_that_the_holder_is_dead,
     tokens_rise_for_ever_also_after_the_last_release,
     all_policies_and_one_of_them_exclude_each_other,
@@ -51,34 +52,39 @@ async fn two_simultaneous_acquirers_hold_one_after_the_other(place: Place) {
     }
 }
 
-async fn a_late_acquirer_is_not_born_expired(place: Place) {
-    let (ours, theirs) = (page(&locks(&place).await), page(&locks(&place).await));
-    let held = take(&ours, "policies:1").await;
-    let request = Request::default().ttl(SHORT);
-    let waited = tokio::spawn(async move {
-        let asked = [path("policies:1")];
-        let guard = theirs.acquire(&asked, Mode::Exclusive, &request).await.unwrap();
-        assert!(guard.is_held());
-        guard
-    });
-    // The waiter's own lease would have ended by then, were it counted from when it came.
-    tokio::time::sleep(SHORT * 2).await;
-    assert!(!waited.is_finished());
-    held.release().await.unwrap();
-    let guard = waited.await.unwrap();
-    assert!(guard.is_held());
-    assert!(try_take(&ours, "policies:1", Mode::Exclusive).await.is_none());
-    // And it lives on.
-    tokio::time::sleep(SHORT * 2).await;
-    assert!(guard.is_held());
-    assert!(try_take(&ours, "policies:1", Mode::Exclusive).await.is_none());
+#[tokio::test(start_paused = true)]
+async fn a_late_acquirer_is_not_born_expired() {
+    for tier in [Tier::Atomic, Tier::Recoverable] {
+        let options = keyward_memory::Options::tier(tier);
+        let store = Store::new(Memory::with(options, VirtualClock::new()));
+        let (ours, theirs) = (page(&locks_on(store.clone())), page(&locks_on(store)));
+        let held = take(&ours, "policies:1").await;
+        let lease = Duration::from_secs(30);
+        let request = Request::default().ttl(lease).wait_forever();
+        let waited = tokio::spawn(async move {
+            let asked = [path("policies:1")];
+            theirs.acquire(&asked, Mode::Exclusive, &request).await.unwrap()
+        });
+        // The waiter's own lease would have ended by then, were it counted from when it came.
+        tokio::time::sleep(lease * 4).await;
+        assert!(!waited.is_finished(), "{tier}");
+        held.release().await.unwrap();
+        let guard = waited.await.unwrap();
+        assert!(guard.is_held(), "{tier}");
+        assert!(try_take(&ours, "policies:1", Mode::Exclusive).await.is_none(), "{tier}");
+        // And it lives on.
+        tokio::time::sleep(lease * 4).await;
+        assert!(guard.is_held(), "{tier}");
+        assert!(try_take(&ours, "policies:1", Mode::Exclusive).await.is_none(), "{tier}");
+    }
 }
 
 async fn a_waiter_sees_that_the_holder_is_dead(place: Place) {
     let dead = taken_by_the_dead(&place, "policies");
     let locks = locks(&place).await;
     let root = page(&locks);
-    assert!(try_take(&root, "policies:1", Mode::Exclusive).await.is_none());
+    // However long this took, nobody but this test could have taken it out.
+    assert_eq!(root.list().await.unwrap().holders[0].token, dead);
     let in_time = Duration::from_secs(60);
     let guard = tokio::time::timeout(in_time, take(&root, "policies:1")).await.unwrap();
     assert!(guard.token() > dead);
