@@ -171,7 +171,7 @@ impl Catalog {
     ///
     /// It is when no holder and no earlier waiter excludes it. Claims of its own owner stand in its
     /// way only where it would wait for itself, and then it is refused. An earlier waiter that waits
-    /// for the request's own owner is no reason to wait for the waiter.
+    /// for the request's own owner, or for another one that does, is no reason to wait.
     pub fn decide(&self, asked: &Asked, dead: &BTreeSet<u64>) -> Decision {
         let alive = |claim: &&Claim| !dead.contains(&claim.token);
         let (own, foreign): (Vec<&Claim>, Vec<&Claim>) =
@@ -180,9 +180,13 @@ impl Catalog {
             return refused;
         }
         let earlier = self.waiters.iter().take_while(|claim| claim.id != asked.id).filter(alive);
-        let waits_for_us =
-            |waiter: &&Claim| own.iter().any(|held| held.excludes(&waiter.paths, waiter.mode));
-        let waiters = earlier.filter(|waiter| !waits_for_us(waiter));
+        // What those wait for who wait for the owner: it, and each other.
+        let mut for_us = own;
+        let mut waiters: Vec<&Claim> = Vec::new();
+        for waiter in earlier {
+            let waits = for_us.iter().any(|claim| claim.excludes(&waiter.paths, waiter.mode));
+            if waits { for_us.push(waiter) } else { waiters.push(waiter) }
+        }
         let blockers: Vec<u64> = foreign
             .into_iter()
             .chain(waiters)

@@ -108,6 +108,36 @@ async fn a_holder_may_go_on_below_its_guard_while_others_wait_for_it() {
     assert!(waiting.await.unwrap().is_held());
 }
 
+/// One waits for the owner, and another one for that one.
+#[tokio::test(start_paused = true)]
+async fn an_owner_does_not_wait_for_those_who_wait_for_it() {
+    let engine = engine(Tier::Atomic);
+    let nodes: Vec<Node> = (0..4).map(|_| node(&engine, true)).collect();
+    let held = take(&nodes[0].root, "a").await;
+    let asks = |node: &Node, paths: [&str; 2]| {
+        let (root, paths) = (node.root.clone(), paths.map(path));
+        tokio::spawn(async move {
+            root.acquire(&paths, Mode::Exclusive, &Request::default()).await.unwrap()
+        })
+    };
+    let first = asks(&nodes[1], ["a", "b"]);
+    settled().await;
+    let second = asks(&nodes[2], ["b", "c"]);
+    settled().await;
+    assert_eq!(nodes[0].root.list().await.unwrap().waiters.len(), 2);
+    // Whoever has nothing to do with the owner waits behind them.
+    assert!(try_take(&nodes[3].root, "c", Mode::Exclusive).await.is_none());
+    let began = Instant::now();
+    let request = Request::default().under(&held);
+    let more = nodes[0].root.acquire(&[path("c")], Mode::Exclusive, &request).await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    held.release().await.unwrap();
+    let first = first.await.unwrap();
+    assert!(!second.is_finished());
+    drop((more, first));
+    assert!(second.await.unwrap().is_held());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_is_empty_again_is_shown_as_empty() {
     let engine = engine(Tier::Atomic);
