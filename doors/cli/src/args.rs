@@ -170,7 +170,7 @@ pub async fn open_existing(url: &str) -> Result<Store> {
         .ok_or_else(|| Failure::new(Exit::Absent, "not-found", no_store(url)).hint(HOW_TO_MAKE_ONE))
 }
 
-pub const HOW_TO_MAKE_ONE: &str = "put and import make one";
+pub const HOW_TO_MAKE_ONE: &str = "put, import and lock exec make one";
 
 /// Without the password that the URL may have.
 pub fn no_store(url: &str) -> String {

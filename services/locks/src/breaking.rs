@@ -30,7 +30,8 @@ const TEXT_CHARS_MAX: usize = 500;
 impl Root {
     /// Takes locks away from their holders, alive or not: a person's decision, so it says who and
     /// why. The catalog remembers it, and the holder is told as the reason of its loss. What the
-    /// holder still writes through its guard is refused. Fails if nobody holds such a lock.
+    /// holder still writes through its guard is refused; where commits have one key, once it is told
+    /// or the next holder has updated the same key. Fails if nobody holds such a lock.
     pub async fn break_lock(&self, target: &Target, by: &str, reason: &str) -> Result<Vec<Broken>> {
         let cut = |text: &str| text.chars().take(TEXT_CHARS_MAX).collect::<String>();
         let (by, reason, at) = (cut(by), cut(reason), self.shared.now().to_string());

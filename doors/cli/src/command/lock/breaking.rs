@@ -10,8 +10,9 @@ use crate::output::Output;
 /// Take a lock away from whoever holds it
 ///
 /// For locks that nobody will release: their holder is told, and whatever it still writes under the
-/// lock is refused. What it does outside the store is not: make sure that it is stopped. Who broke
-/// which lock and why is kept in the root's catalog.
+/// lock is refused; on engines that commit one key at a time, only once it was told or the next holder
+/// has updated the same key. What it does outside the store is not refused: make sure that it is
+/// stopped. Who broke which lock and why is kept in the root's catalog.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward lock break page:7 policies:123 --reason "the importer hangs"
