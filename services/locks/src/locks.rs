@@ -26,7 +26,9 @@ pub struct Options {
     /// What a schema says can be locked in this store. Below a root that fits a tree, only the
     /// tree's paths can be locked; other roots take any path.
     pub trees: Vec<LockTree>,
-    /// What random numbers begin with; `None` takes them from the system. For tests.
+    /// What random numbers begin with; `None` takes them from the system. For tests. The names of
+    /// requests come from it too, so no two [`Locks`] of one store may have the same seed: each
+    /// would take the other's claims for its own.
     pub seed: Option<u64>,
 }
 

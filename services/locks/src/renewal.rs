@@ -15,7 +15,8 @@ use crate::{Error, Loss, Result, Root};
 /// How often the store may fail before a release is given up; the lease then ends the lock.
 const FAILURES_MAX: u32 = 6;
 const FAILURE_PAUSE_MIN: Duration = Duration::from_millis(20);
-/// How long a lock must be held before it is worth watching its fence.
+/// How long a lock must be held before it is worth watching its fence, and how long after a watch
+/// ended the next one begins.
 const WATCHED_AFTER: Duration = Duration::from_secs(1);
 
 impl Grant {
@@ -150,34 +151,35 @@ fn lasts(error: &Error) -> bool {
 /// late: most locks are released before it would be of use.
 struct FenceWatch<'g> {
     grant: &'g Grant,
+    /// Whether anybody can tell.
+    is_told: bool,
     begins_at: Instant,
     watch: Option<BoxStream<'static, StoreResult<Event>>>,
     /// Whether the watch has begun: what happened before is not told.
     has_begun: bool,
-    is_over: bool,
 }
 
 impl<'g> FenceWatch<'g> {
     fn new(grant: &'g Grant) -> Self {
         let begins_at = Instant::now() + WATCHED_AFTER;
-        let is_over = grant.fence.is_none() || !grant.root.shared.can_watch();
-        Self { grant, begins_at, watch: None, has_begun: false, is_over }
+        let is_told = grant.fence.is_some() && grant.root.shared.can_watch();
+        Self { grant, is_told, begins_at, watch: None, has_begun: false }
     }
 
     /// Waits until the fence may have changed; for ever, if nobody can tell.
     async fn changed(&mut self) {
-        if self.is_over {
+        if !self.is_told {
             return std::future::pending().await;
         }
-        let watch = match &mut self.watch {
-            Some(watch) => watch,
-            none => {
-                sleep_until(self.begins_at).await;
-                let range = KeyRange::exactly(&self.grant.root.fence_key(self.grant.token));
-                none.insert(self.grant.root.shared.store.watch(range, None))
-            }
-        };
         loop {
+            let watch = match &mut self.watch {
+                Some(watch) => watch,
+                none => {
+                    sleep_until(self.begins_at).await;
+                    let range = KeyRange::exactly(&self.grant.root.fence_key(self.grant.token));
+                    none.insert(self.grant.root.shared.store.watch(range, None))
+                }
+            };
             match watch.next().await {
                 Some(Ok(Event::Reached(_))) if self.has_begun => {}
                 Some(Ok(Event::Reached(_) | Event::Changed { .. })) => {
@@ -185,8 +187,9 @@ impl<'g> FenceWatch<'g> {
                     return;
                 }
                 Some(Ok(Event::TooOld { .. }) | Err(_)) | None => {
-                    self.is_over = true;
-                    return std::future::pending().await;
+                    self.watch = None;
+                    self.has_begun = false;
+                    self.begins_at = Instant::now() + WATCHED_AFTER;
                 }
             }
         }
