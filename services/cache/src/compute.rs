@@ -161,7 +161,7 @@ impl Computing<'_> {
                 if stale == Stale::Kept {
                     // They were made from what is about to be replaced. Before it is: who finds the
                     // new value looks no further.
-                    dependants::of(self.cache, self.key).await?.delete(self.cache).await?;
+                    dependants::of(self.cache, self.key, None).await?.delete(self.cache).await?;
                 }
                 let cached = match &made_from {
                     Some(made_from) => self.publish(value, made_from).await?,

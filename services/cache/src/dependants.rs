@@ -63,13 +63,15 @@ pub(crate) struct Family {
     edges: Vec<Key>,
 }
 
-/// Finds what was made from a key: what is cached below it, and what was said to depend on it.
-pub(crate) async fn of(cache: &Cache, key: &Key) -> Result<Family> {
+/// Finds what was made from a key, and from what was made from it: what is cached below it, and what was
+/// said to depend on it. Where `held` names the computation whose value is meant, those made from another
+/// value of the key are left out.
+pub(crate) async fn of(cache: &Cache, key: &Key, held: Option<&str>) -> Result<Family> {
     let store = &cache.inner.store;
     let mut family = Family::default();
     let mut seen = BTreeSet::from([key.clone()]);
-    let mut next = vec![key.clone()];
-    while let Some(parent) = next.pop() {
+    let mut next = vec![(key.clone(), held.map(str::to_owned))];
+    while let Some((parent, held)) = next.pop() {
         let below = Prefix::from_segments(parent.segments());
         let mut scan = Scan::new(KeyRange::under(&below)).limit(TOGETHER);
         loop {
@@ -78,7 +80,7 @@ pub(crate) async fn of(cache: &Cache, key: &Key) -> Result<Family> {
                 let stored = keyward_locks::present(row.entry).and_then(Stored::of);
                 if let (Some(stored), true) = (stored, seen.insert(row.key.clone())) {
                     family.values.push((row.key.clone(), stored.entry.version));
-                    next.push(row.key);
+                    next.push((row.key, Some(stored.label.computation)));
                 }
             }
             match page.next {
@@ -87,12 +89,18 @@ pub(crate) async fn of(cache: &Cache, key: &Key) -> Result<Family> {
             }
         }
         for (edge, dependant) in dependants(cache, &parent).await? {
-            family.edges.push(edge);
-            if let Some((key, stored)) = dependant
-                && seen.insert(key.clone())
-            {
-                family.values.push((key.clone(), stored.entry.version));
-                next.push(key);
+            let Some((key, stored)) = dependant else {
+                family.edges.push(edge);
+                continue;
+            };
+            let made_from_it =
+                held.as_ref().is_none_or(|held| stored.label.is_made_from(&parent, held));
+            if made_from_it {
+                family.edges.push(edge);
+                if seen.insert(key.clone()) {
+                    family.values.push((key.clone(), stored.entry.version));
+                    next.push((key, Some(stored.label.computation)));
+                }
             }
         }
         if seen.len() > DEPENDANTS_MAX {
@@ -129,21 +137,6 @@ async fn dependants(cache: &Cache, key: &Key) -> Result<Vec<(Key, Option<(Key, S
             None => return Ok(found),
         }
     }
-}
-
-/// What was made from what a key held, and published while that was dropped.
-pub(crate) async fn late(cache: &Cache, key: &Key, held: &str) -> Result<Family> {
-    let mut family = Family::default();
-    for (_, dependant) in dependants(cache, key).await? {
-        let Some((child, stored)) = dependant else { continue };
-        if stored.label.is_made_from(key, held) {
-            let below = of(cache, &child).await?;
-            family.values.push((child, stored.entry.version));
-            family.values.extend(below.values);
-            family.edges.extend(below.edges);
-        }
-    }
-    Ok(family)
 }
 
 impl Family {
@@ -193,15 +186,16 @@ impl Cache {
 
     /// Drops what was made from a key, and then what the key was found to hold, if it still does.
     pub(crate) async fn drop_found(&self, key: &Key, found: Option<&Stored>) -> Result<Dropped> {
-        let mut family = of(self, key).await?;
         let Some(found) = found else {
-            return Ok(Dropped { values: family.delete(self).await? });
+            return Ok(Dropped { values: of(self, key, None).await?.delete(self).await? });
         };
+        let held = found.label.computation.as_str();
+        let mut family = of(self, key, Some(held)).await?;
         // First, so that it is dropped last.
         family.values.insert(0, (key.clone(), found.entry.version.clone()));
         let mut values = family.delete(self).await?;
         // From now on nothing that was made from it can be published.
-        values += late(self, key, &found.label.computation).await?.delete(self).await?;
+        values += of(self, key, Some(held)).await?.delete(self).await?;
         Ok(Dropped { values })
     }
 }

@@ -8,6 +8,8 @@ use keyward_key::Key;
 use keyward_testkit::VirtualClock;
 use serde_json::Value;
 
+use crate::recorder::Fate;
+
 /// How often a source changes, in seconds.
 const PERIOD_S: i64 = 20;
 
@@ -39,6 +41,12 @@ impl Counts {
     }
 }
 
+/// The second at which the source was last modified, at a moment of its own clock.
+fn modified_at(now: Timestamp) -> i64 {
+    let second = now.as_second();
+    second - second.rem_euclid(PERIOD_S)
+}
+
 /// Which computation made a value.
 pub fn run(value: &Json) -> u64 {
     let value: Value = serde_json::from_slice(value.as_bytes()).unwrap();
@@ -59,8 +67,7 @@ impl Journal {
 
     /// When the source of everything was last modified, by its own clock.
     pub fn modified(&self) -> Timestamp {
-        let second = self.clock.now().as_second();
-        Timestamp::new(second - second.rem_euclid(PERIOD_S), 0).unwrap()
+        Timestamp::new(modified_at(self.clock.now()), 0).unwrap()
     }
 
     /// The value that a new computation gives.
@@ -85,11 +92,24 @@ impl Journal {
     }
 
     /// Checks what was published: one result for each key and state of its source, the states in
-    /// order.
-    pub fn check(&self, published: &[(Key, Json)]) -> Counts {
+    /// order; only what was dropped for a newer state may be computed again, for who asked before.
+    pub fn check(&self, fates: &[Fate]) -> Counts {
         let mut latest: BTreeMap<&Key, i64> = BTreeMap::new();
-        let (mut runs, mut made) = (BTreeSet::new(), BTreeSet::new());
-        for (key, value) in published {
+        let (mut runs, mut made) = (BTreeSet::new(), BTreeSet::<(&Key, i64, u64)>::new());
+        for fate in fates {
+            let (key, value) = match fate {
+                Fate::Published(key, value) => (key, value),
+                Fate::Dropped(key, at) => {
+                    if let Some(modified) = latest.remove(key) {
+                        assert!(
+                            modified < modified_at(*at),
+                            "{key} was dropped while it was fresh"
+                        );
+                    }
+                    made.retain(|(other, ..)| *other != key);
+                    continue;
+                }
+            };
             let value: Value = serde_json::from_slice(value.as_bytes()).unwrap();
             assert_eq!(value["key"], key.to_string());
             // With commits of single keys, a value is put again to raise its fence.

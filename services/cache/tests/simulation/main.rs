@@ -75,7 +75,7 @@ fn run(kind: Kind, seed: u64) -> Counts {
         let clock = VirtualClock::new();
         let memory = Memory::with(Options::tier(kind.tier), clock);
         let journal = Rc::new(RefCell::new(Journal::new(clock)));
-        let engine = Arc::new(Recorder::new(memory));
+        let engine = Arc::new(Recorder::new(memory, clock));
         let mut tasks = Vec::new();
         for number in 0..NODES {
             let rng = Rng::with_seed(rng.u64(..));
@@ -88,6 +88,6 @@ fn run(kind: Kind, seed: u64) -> Counts {
         // Leases of those who crashed end.
         tokio::time::sleep(Duration::from_secs(600)).await;
         Node::healthy(kind, engine.clone(), clock, journal.clone()).look_at_everything().await;
-        journal.borrow().check(&engine.published())
+        journal.borrow().check(&engine.fates())
     })
 }

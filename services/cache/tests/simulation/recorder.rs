@@ -2,26 +2,37 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use jiff::Timestamp;
 use keyward_engine::{
-    BoxFuture, BoxStream, Capabilities, Commit, Engine, Entry, Event, Json, Outcome, Page, Result,
-    Revision, Scan, Stats, Write,
+    BoxFuture, BoxStream, Capabilities, Clock, Commit, Engine, Entry, Event, Json, Outcome, Page,
+    Result, Revision, Scan, Stats, Write,
 };
 use keyward_key::{Key, KeyRange};
 use keyward_memory::Memory;
+use keyward_testkit::VirtualClock;
 
-/// Remembers every cached value that was put, in order.
+/// What happened to a cached value.
+#[derive(Debug, Clone)]
+pub enum Fate {
+    Published(Key, Json),
+    /// Dropped, at this moment.
+    Dropped(Key, Timestamp),
+}
+
+/// Remembers what happened to every cached value, in order.
 pub struct Recorder {
     memory: Memory,
-    published: Mutex<Vec<(Key, Json)>>,
+    clock: VirtualClock,
+    fates: Mutex<Vec<Fate>>,
 }
 
 impl Recorder {
-    pub fn new(memory: Memory) -> Self {
-        Self { memory, published: Mutex::default() }
+    pub fn new(memory: Memory, clock: VirtualClock) -> Self {
+        Self { memory, clock, fates: Mutex::default() }
     }
 
-    pub fn published(&self) -> Vec<(Key, Json)> {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn fates(&self) -> Vec<Fate> {
+        self.fates.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -40,18 +51,21 @@ impl Engine for Recorder {
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
         Box::pin(async move {
-            // With commits of single keys, a mark stands at the key before the value does.
-            let values = commit.writes.iter().filter_map(|write| match write {
+            let now = self.clock.now();
+            let fates = commit.writes.iter().filter_map(|write| match write {
+                // With commits of single keys, a mark stands at the key before the value does.
                 Write::Put(key, put) if key.first() == "result" && put.value.is_object() => {
-                    Some((key.clone(), put.value.clone()))
+                    Some(Fate::Published(key.clone(), put.value.clone()))
+                }
+                Write::Delete(key) if key.first() == "result" => {
+                    Some(Fate::Dropped(key.clone(), now))
                 }
                 _ => None,
             });
-            let values: Vec<_> = values.collect();
+            let fates: Vec<_> = fates.collect();
             let outcome = self.memory.commit(commit).await?;
             if outcome.is_applied() {
-                let mut all = self.published.lock().unwrap_or_else(PoisonError::into_inner);
-                all.extend(values);
+                self.fates.lock().unwrap_or_else(PoisonError::into_inner).extend(fates);
             }
             Ok(outcome)
         })
