@@ -22,9 +22,9 @@ pub struct StoreLimits {
 const ROOM_BYTES_MIN: usize = 64;
 
 impl Schema {
-    /// What of a store's spaces does not fit into a store with these limits. Keys and index entries
-    /// are counted at their shortest: every variable one byte, every number and time its fixed
-    /// width. What is told here can therefore never be written; what is not told may still be too
+    /// What of a store's spaces does not fit into a store with these limits. Keys, index entries and
+    /// earlier versions are counted at their shortest: every variable one byte, every number and time
+    /// its fixed width. What is told here can therefore never be written; what is not told may still be too
     /// long, with long values. Each problem points at what declares it.
     pub fn check_limits(&self, store: &str, limits: &StoreLimits) -> Problems {
         let mut check = Check { places: &self.places, limits, problems: Vec::new() };
@@ -82,6 +82,10 @@ impl Check<'_> {
         let least = Least { bytes: shape.bytes_min(), varies: shape.texts_min() > 0 };
         let said = |key| Declared::Space(space.name.clone(), key);
         self.key(&format!("the keys of the space {}", space.name), least, &said("key"));
+        if space.history.is_some() {
+            let who = format!("the versions that the space {} keeps", space.name);
+            self.key(&who, version(space, least), &said("history"));
+        }
         for index in &space.indexes {
             let who = format!("the entries of the index {} of {}", index.name, space.name);
             let at = Declared::Index(space.name.clone(), index.name.clone());
@@ -142,6 +146,13 @@ struct Least {
     bytes: usize,
     /// Whether text of any length is part of it.
     varies: bool,
+}
+
+/// The shortest key of an earlier version of a record whose key is like `key`.
+fn version(space: &Space, key: Least) -> Least {
+    const DIGITS: usize = 20;
+    let around = "system:history:".len() + space.name.len() + ":".len() + ":".len() + DIGITS;
+    Least { bytes: around + key.bytes, ..key }
 }
 
 /// The shortest entry of an index whose records have keys like `key`.

@@ -62,6 +62,18 @@ fn an_index_entry_holds_the_key_and_more() {
 }
 
 #[test]
+fn an_earlier_version_has_a_longer_key_than_its_record() {
+    let version = "system:history:notes:user:u:notes:00000000000000000007:00000000000000000001";
+    let limits = |key_bytes_max| StoreLimits { key_bytes_max, ..ROOMY };
+    assert_eq!(told(&notes("history = 3"), limits(version.len() + 64)), []);
+    assert_eq!(told(&notes(""), limits(version.len() + 63)), []);
+    let found = told(&notes("history = 3"), limits(version.len() - 1));
+    let too_long: Vec<_> = found.iter().filter(|(code, _)| *code == "key-too-long").collect();
+    let [(_, message)] = too_long[..] else { panic!("{found:?}") };
+    assert!(message.contains("the versions that the space notes keeps"), "{message}");
+}
+
+#[test]
 fn values_and_lifetimes_beyond_the_store_are_told() {
     let space = notes("value_bytes_max = '1 MiB'\nttl = '30s'\n");
     let codes = |limits| told(&space, limits).into_iter().map(|(code, _)| code).collect::<Vec<_>>();
