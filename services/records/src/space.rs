@@ -108,13 +108,15 @@ impl Space {
     }
 
     /// Sets a record to what `update` makes of it, keeping its metadata and its end; `None` leaves it
-    /// as it is. `update` runs again if another change comes between.
+    /// as it is. `update` runs again if another change comes between. It is shown the record, so the
+    /// caller must be allowed to read it as well as to write it.
     pub async fn update<'f>(
         &self,
         key: &Key,
         update: impl FnMut(Option<&Record>) -> Result<Option<Json>> + Send + Sync + 'f,
     ) -> Result<Written> {
         let kind = ChangeKind::Update(Box::new(update));
+        self.access.admit(key, Act::Read)?;
         write::one(self, self.change(key, Precondition::Any, Ttl::Keep, kind)?).await
     }
 

@@ -1,8 +1,10 @@
 //! Who sees what: owners, everybody, and what owners share.
 
-use keyward_records::{Caller, Filter, Query};
+use keyward_engine::Tier;
+use keyward_records::{Caller, Filter, Merge, Precondition, Query, Record};
 use keyward_stores::{Place, on_engines};
 
+use crate::declared::{memory, open};
 use crate::fixture::{Fixture, all, draft, ids, json, key, own, put};
 
 on_engines!(
@@ -67,4 +69,35 @@ async fn a_role_is_needed_where_one_is_asked_for(place: Place) {
     assert!(editor.put(&template, draft("1")).await.unwrap().is_accepted());
     fixture.place.clock().advance(std::time::Duration::from_secs(2));
     assert_eq!(reader.get(&template).await.unwrap().unwrap().value.as_str(), "1");
+}
+
+const BOX: &str = r#"
+[stores.app]
+[spaces.box]
+key = "shared:box:{id}"
+ownership = "shared"
+read_roles = ["reader"]
+write_roles = ["writer"]
+"#;
+
+#[tokio::test]
+async fn who_may_only_write_is_not_shown_what_is_there() {
+    let (memory, clock) = memory(Tier::Atomic);
+    let records = open(&memory, &clock, BOX);
+    let writer = Caller::user("bob").with_role("writer");
+    let both = records.space("box", &writer.clone().with_role("reader")).unwrap();
+    let writer = records.space("box", &writer).unwrap();
+    let id = key("shared:box:1");
+    assert!(writer.put(&id, draft(r#"{"a":1}"#)).await.unwrap().is_accepted());
+    let part = Merge::new(json(r#"{"b":2}"#));
+    assert!(writer.merge(&id, part, Precondition::Any).await.unwrap().is_accepted());
+    assert_eq!(writer.get(&id).await.unwrap_err().code(), "forbidden");
+    let mut shown = None;
+    let mut show = |record: Option<&Record>| {
+        shown = record.cloned();
+        Ok(None)
+    };
+    assert_eq!(writer.update(&id, &mut show).await.unwrap_err().code(), "forbidden");
+    assert!(both.update(&id, &mut show).await.unwrap().is_accepted());
+    assert_eq!(shown.unwrap().value.as_str(), r#"{"a":1,"b":2}"#);
 }
