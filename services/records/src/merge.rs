@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use keyward_engine::Json;
 use keyward_schema::FieldPath;
 
-use crate::field::{elements, members, object};
+use crate::field::{elements, find, members, object};
 use crate::{Error, Result};
 
 /// A part to merge into a value: by default as JSON Merge Patch (RFC 7396) says, where objects are
@@ -68,6 +68,14 @@ impl Merge {
 
     /// What the value becomes; a missing one counts as nothing at all.
     pub fn apply(&self, old: Option<&Json>) -> Result<Json> {
+        let is_there =
+            |old: &&Json| self.preserve.iter().any(|p| find(old.as_bytes(), p).is_some());
+        // What would drop a field that is to stay is left undone.
+        if members(self.patch.as_str()).is_none()
+            && let Some(old) = old.filter(is_there)
+        {
+            return Ok(old.clone());
+        }
         let kept: Vec<&[String]> = self.preserve.iter().map(FieldPath::names).collect();
         let merged = self.value(old.map(Json::as_str), self.patch.as_str(), &kept);
         Json::parse(merged.into_owned()).map_err(|error| Error::BadChange(error.to_string()))
@@ -194,6 +202,17 @@ mod tests {
         assert_eq!(merged(old, merge), r#"{"a":1,"b":{"c":2,"d":9},"e":9}"#);
         let merge = patch(r#"{"a":null}"#).preserve(keep("a"));
         assert_eq!(merged(old, merge), old);
+    }
+
+    #[test]
+    fn preserved_fields_stay_whatever_the_patch_is() {
+        let keep = |text: &str| text.parse::<FieldPath>().unwrap();
+        for change in ["5", "null", "[]"] {
+            let merge = patch(change).preserve(keep("a.b")).preserve(keep("c"));
+            assert_eq!(merged(r#"{"a":{"b":1}}"#, merge.clone()), r#"{"a":{"b":1}}"#, "{change}");
+            assert_eq!(merged(r#"{"a":1}"#, merge.clone()), change);
+            assert_eq!(merged("7", merge), change);
+        }
     }
 
     #[test]
