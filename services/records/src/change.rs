@@ -123,6 +123,7 @@ impl Draft {
 
 /// How a change ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a change whose precondition did not hold was not made"]
 pub enum Written {
     /// The record has the new value.
     Applied {

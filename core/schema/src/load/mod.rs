@@ -151,7 +151,7 @@ fn read_root(root: &Table<'_, '_>, folder: Option<&Path>, report: &mut Report<'_
         .map(|(name, table)| space::read(name, table, &stores, folder, report))
         .collect();
     for ((name, table), draft) in tables.iter().zip(&spaces) {
-        for key in ["key", "ttl", "value_bytes_max"] {
+        for key in ["history", "key", "ttl", "value_bytes_max"] {
             if let Some(item) = table.item(key) {
                 let said = Declared::Space(name.text.to_owned(), key);
                 places.insert(said, report.place_at(&item.span()));

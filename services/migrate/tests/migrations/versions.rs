@@ -2,7 +2,7 @@
 
 use keyward_engine::{Limits, Tier};
 use keyward_migrate::{Definition, State};
-use keyward_records::{Draft, Precondition, Records};
+use keyward_records::{Draft, Precondition, Records, Written};
 use keyward_stores::{Kind, Place, on_every_engine};
 
 use crate::crashing::crash_everywhere;
@@ -66,7 +66,10 @@ async fn versions_move_with_their_record(place: Place) {
     put(&before, "notes:b", 1).await;
     put(&before, "notes:deleted", 1).await;
     let notes = operator(&before, "notes");
-    notes.delete(&key("notes:deleted"), Precondition::Any).await.unwrap();
+    assert_eq!(
+        notes.delete(&key("notes:deleted"), Precondition::Any).await.unwrap(),
+        Written::Removed
+    );
     let after = open(&place, &schema(NEW, 3)).await;
     assert_done(&migrator(&after, place.clock()).run(moving(), |_| ()).await.unwrap());
     assert_eq!(versions(&after, "papers:a").await, told([5, 4, 3]));
@@ -91,7 +94,7 @@ async fn numbers_go_on_after_those_of_a_record_that_was_there(place: Place) {
     let after = open(&place, &schema(NEW, 10)).await;
     put(&after, "papers:a", 7).await;
     let papers = operator(&after, "notes");
-    papers.delete(&key("papers:a"), Precondition::Any).await.unwrap();
+    assert_eq!(papers.delete(&key("papers:a"), Precondition::Any).await.unwrap(), Written::Removed);
     assert_done(&migrator(&after, place.clock()).run(moving(), |_| ()).await.unwrap());
     let told: Vec<(u64, Option<String>)> =
         [(5, Some(3)), (4, Some(2)), (3, Some(1)), (2, None), (1, Some(7))]

@@ -44,9 +44,7 @@ async fn a_precondition_decides(place: Place) {
     let present = draft(r#"{"title":"x"}"#).expecting(Precondition::Present);
     let refused = Written::Conflicted { current: None };
     assert_eq!(notes.put(&key, present.clone()).await.unwrap(), refused);
-    let Written::Applied { version, .. } = put(&notes, "n1", r#"{"title":"a"}"#).await else {
-        panic!()
-    };
+    let version = put(&notes, "n1", r#"{"title":"a"}"#).await;
     let created = notes.create(&key, draft(r#"{"title":"b"}"#)).await.unwrap();
     assert_eq!(created, Written::Conflicted { current: Some(version.clone()) });
     let on = |version| draft(r#"{"title":"c"}"#).expecting(Precondition::Version(version));

@@ -1,6 +1,6 @@
 //! A schema to test with, and short ways to say things.
 
-use keyward_engine::{Engine, Json, Store, Tier};
+use keyward_engine::{Engine, Json, Store, Tier, Version};
 use keyward_key::{Bindings, Key};
 use keyward_memory::{Memory, Options};
 use keyward_records::{Caller, Draft, Query, Record, Records, Space, Written};
@@ -81,10 +81,12 @@ pub fn own(space: &Space, id: &str) -> Key {
     space.key(Bindings::new().with(variable, id)).unwrap()
 }
 
-pub async fn put(space: &Space, id: &str, value: &str) -> Written {
-    let written = space.put(&own(space, id), draft(value)).await.unwrap();
-    assert!(matches!(written, Written::Applied { .. }), "{written:?}");
-    written
+/// Puts the caller's record with this id, and gives its version.
+pub async fn put(space: &Space, id: &str, value: &str) -> Version {
+    match space.put(&own(space, id), draft(value)).await.unwrap() {
+        Written::Applied { version, .. } => version,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The last segments of the records' keys.

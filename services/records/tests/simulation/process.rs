@@ -239,13 +239,14 @@ impl Process {
         }
         // What crashed writers claimed can be taken by others.
         for record in 0..RECORDS {
-            self.people.delete(&key(record), Precondition::Any).await.unwrap();
+            let deleted = self.people.delete(&key(record), Precondition::Any).await.unwrap();
+            assert!(deleted.is_accepted());
         }
         let value = format!(r#"{{"id":"last","email":"{}","tags":[]}}"#, EMAILS[0]);
         let key = Key::from_segments(["user", "last"]).unwrap();
         let last = Draft::new(Json::parse(value).unwrap());
         assert!(self.people.put(&key, last).await.unwrap().is_accepted());
-        self.people.delete(&key, Precondition::Any).await.unwrap();
+        assert!(self.people.delete(&key, Precondition::Any).await.unwrap().is_accepted());
     }
 }
 
