@@ -178,6 +178,11 @@ pub(crate) enum ChangeKind<'f> {
         value: Json,
         metadata: Option<Json>,
     },
+    /// What the record had in an earlier version.
+    Restore {
+        value: Json,
+        metadata: Option<Json>,
+    },
     /// What another key had, with its end.
     Place {
         value: Json,
@@ -267,7 +272,9 @@ impl Change<'_> {
         let (value, metadata) = match &mut self.kind {
             ChangeKind::Delete if record.is_none() => return Ok(Decision::Leave),
             ChangeKind::Delete => return Ok(Decision::Remove),
-            ChangeKind::Put { value, metadata } => (value.clone(), metadata.clone()),
+            ChangeKind::Put { value, metadata } | ChangeKind::Restore { value, metadata } => {
+                (value.clone(), metadata.clone())
+            }
             ChangeKind::Place { value, metadata, expires, ttl_ms } => {
                 check_value(space, value)?;
                 return Ok(Decision::Write(NewState {

@@ -42,7 +42,7 @@ pub use caller::Caller;
 pub use catalog::{CATALOG_AGE_MAX, CatalogContent, CatalogedIndex, IndexState};
 pub use change::{Draft, Precondition, Record, Ttl, Written};
 pub use error::{Error, Result};
-pub use history::Past;
+pub use history::{Past, PastAct};
 pub use inspect::{Finding, Flaw, Inspected, Inspector};
 pub use list::{Listed, ListedItem, Listing};
 pub use merge::{Arrays, Merge};

@@ -3,6 +3,8 @@
 mod lifetime;
 mod moving;
 
+use std::fmt;
+
 use jiff::Timestamp;
 use keyward_engine::{Json, Order, Put, Scan, Want, Write};
 use keyward_key::{Key, KeyRange, Prefix};
@@ -32,7 +34,7 @@ pub struct Past {
     /// Its number: later ones are higher.
     pub seq: u64,
     /// What was done.
-    pub act: String,
+    pub act: PastAct,
     /// When, by the clock of whoever did it.
     pub at: Timestamp,
     /// The user who did it.
@@ -43,6 +45,43 @@ pub struct Past {
     pub value: Option<Json>,
     /// What was said about the value.
     pub metadata: Option<Json>,
+}
+
+/// What made a version of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PastAct {
+    /// The record was put.
+    Put,
+    /// A part was merged into it.
+    Merge,
+    /// It was set to what a function made of it.
+    Update,
+    /// It was given what it had in an earlier version.
+    Restore,
+    /// It was deleted.
+    Delete,
+}
+
+impl PastAct {
+    const ALL: [Self; 5] = [Self::Put, Self::Merge, Self::Update, Self::Restore, Self::Delete];
+
+    /// Its name, as it is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::Merge => "merge",
+            Self::Update => "update",
+            Self::Restore => "restore",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+impl fmt::Display for PastAct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
 }
 
 impl Space {
@@ -73,7 +112,7 @@ impl Space {
         let Some(value) = past.value else {
             return Err(Error::BadChange(format!("{key} was deleted in version {seq}")));
         };
-        let kind = ChangeKind::Put { value, metadata: past.metadata };
+        let kind = ChangeKind::Restore { value, metadata: past.metadata };
         write::one(self, Change { target, expect, ttl: Ttl::Declared, kind }).await
     }
 
@@ -148,15 +187,16 @@ pub(crate) async fn next(
     let seq = numbers.map_or(0, |(_, newest)| newest) + 1;
     let oldest = numbers.map_or(seq, |(oldest, _)| oldest);
     let act = match (&change.kind, new) {
-        (_, None) => "delete",
-        (ChangeKind::Merge(_), _) => "merge",
-        (ChangeKind::Update(_), _) => "update",
-        _ => "put",
+        (_, None) => PastAct::Delete,
+        (ChangeKind::Merge(_), _) => PastAct::Merge,
+        (ChangeKind::Update(_), _) => PastAct::Update,
+        (ChangeKind::Restore { .. }, _) => PastAct::Restore,
+        _ => PastAct::Put,
     };
     let caller = &space.access.caller;
     let at = quoted(&space.shared.clock.now().to_string());
     let (act, user, agent) =
-        (quoted(act), caller.user_id().map(quoted), caller.agent_id().map(quoted));
+        (quoted(act.as_str()), caller.user_id().map(quoted), caller.agent_id().map(quoted));
     let members = [
         ("act", Some(act.as_str())),
         ("at", Some(at.as_str())),
@@ -174,8 +214,17 @@ pub(crate) async fn next(
         Some(new) => new.expiry.map(|expiry| End::beyond(expiry, space.shared.clock.now())),
         None => end_of_removal(space, current.and_then(|current| current.record.expires)),
     };
-    let (key, value) = (row_key(&prefix, seq)?, Json::from_stored(value));
-    Ok(Some(Row { key, seq, value, end, dropped: dropped?, oldest: staying }))
+    let (row, value) = (row_key(&prefix, seq)?, Json::from_stored(value));
+    let (bytes, bytes_max) = (row.as_bytes().len(), space.shared.store.limits().key_bytes_max);
+    if bytes > bytes_max {
+        let more = bytes - bytes_max;
+        let message = format!(
+            "{key} is {more} bytes too long for a space that keeps history: the keys of its versions \
+             would have {bytes}, and the store takes {bytes_max}"
+        );
+        return Err(Error::BadChange(message));
+    }
+    Ok(Some(Row { key: row, seq, value, end, dropped: dropped?, oldest: staying }))
 }
 
 /// The numbers of the oldest and the newest row of a record.
@@ -246,9 +295,11 @@ pub(crate) fn read(key: &Key, value: &Json) -> Result<Past> {
         text.map_err(|_| damaged())
     };
     let json = |name: &str| member(name).map(|text| Json::from_stored(text.to_owned()));
+    let act = text("act")?;
+    let act = PastAct::ALL.into_iter().find(|known| Some(known.as_str()) == act.as_deref());
     Ok(Past {
         seq: seq_of(key)?,
-        act: text("act")?.ok_or_else(damaged)?,
+        act: act.ok_or_else(damaged)?,
         at: text("at")?.and_then(|at| at.parse().ok()).ok_or_else(damaged)?,
         user: text("user")?,
         agent: text("agent")?,

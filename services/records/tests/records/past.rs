@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use keyward_engine::{Store, Tier};
 use keyward_key::Key;
-use keyward_records::{Caller, Precondition, Space, Ttl, Written};
+use keyward_records::{Caller, PastAct, Precondition, Space, Ttl, Written};
 use keyward_stores::{Place, on_every_engine};
 use keyward_testkit::{Faults, FaultyEngine};
 
@@ -52,6 +52,7 @@ async fn an_earlier_version_comes_back(place: Place) {
     put(&pages, "p", r#"{"slug":"one"}"#).await;
     put(&pages, "p", r#"{"slug":"two"}"#).await;
     assert!(pages.restore(&key, 1, Precondition::Any).await.unwrap().is_accepted());
+    assert_eq!(pages.history(&key, None, 1).await.unwrap()[0].act, PastAct::Restore);
     let record = pages.get(&key).await.unwrap().unwrap();
     assert_eq!(record.value.as_str(), r#"{"slug":"one"}"#);
     // Its entries come back with it, and what another record took meanwhile stays taken.
@@ -184,4 +185,21 @@ async fn fewer_versions_are_kept_once_the_schema_asks_for_fewer() {
     assert_eq!(sessions.delete(&id, Precondition::Any).await.unwrap(), Written::Removed);
     put(&sessions, "s", "{}").await;
     assert_eq!(seqs(&sessions, &id).await, [45, 44]);
+}
+
+#[tokio::test]
+async fn a_key_whose_versions_do_not_fit_is_refused_with_the_reason() {
+    let (memory, clock) = memory(Tier::Atomic);
+    let records = open(&memory, &clock, SESSIONS);
+    let sessions = records.space("sessions", &Caller::user("ada")).unwrap();
+    let bytes_max = records.store().limits().key_bytes_max;
+    let around = "system:history:sessions:user:ada:sessions::00000000000000000001".len();
+    put(&sessions, &"x".repeat(bytes_max - around), "{}").await;
+    let long = own(&sessions, &"x".repeat(bytes_max - around + 1));
+    let refused = sessions.put(&long, draft("{}")).await.unwrap_err();
+    assert_eq!(refused.code(), "bad-change");
+    assert!(
+        refused.to_string().contains("1 bytes too long for a space that keeps history"),
+        "{refused}"
+    );
 }

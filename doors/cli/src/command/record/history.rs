@@ -55,7 +55,7 @@ fn who(past: &Past) -> String {
 /// As one line of JSON, with the value byte for byte.
 fn line(past: &Past) -> Vec<u8> {
     let mut line = format!("{{\"number\":{},\"act\":", past.seq).into_bytes();
-    write_text(&mut line, &past.act);
+    write_text(&mut line, past.act.as_str());
     line.extend_from_slice(b",\"at\":");
     write_text(&mut line, &past.at.to_string());
     for (name, text) in [("user", &past.user), ("agent", &past.agent)] {
