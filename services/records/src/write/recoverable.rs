@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use keyward_engine::{Commit, Entry, Expect, Expiry, ExpirySupport, Outcome, Put, Version};
+use keyward_engine::{Error as StoreError, ErrorKind};
 use keyward_key::Key;
 
 use super::backoff::Backoff;
@@ -139,6 +140,9 @@ impl Writer<'_> {
             return Ok(None);
         }
         let Some(written) = self.commit(base, new, created).await? else { return Ok(None) };
+        if let Written::Applied { .. } = written {
+            self.catch_up().await?;
+        }
         for (key, entry) in dropped.into_iter().zip(seen) {
             // What cannot be removed now is dropped by readers, and removed by the next sweep.
             if let Some(entry) = entry.filter(|entry| self.is_ours(entry)) {
@@ -154,6 +158,26 @@ impl Writer<'_> {
         let shared = &self.space.shared;
         let catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
         Ok(catalog.version != self.catalog.version)
+    }
+
+    /// Adds a record to the indexes that were added while its commit was under way. Whoever adds one
+    /// waits before looking at what is there; a commit that takes longer than that is not seen.
+    async fn catch_up(&self) -> Result<()> {
+        let caught_up = async {
+            match self.is_outdated().await? {
+                true => reindex(self.space, &self.change.target.key, None).await.map(drop),
+                false => Ok(()),
+            }
+        };
+        match caught_up.await {
+            // Which of two records keeps a value is for a person to say; the doctor asks.
+            Ok(()) | Err(Error::UniqueClash { .. }) => Ok(()),
+            Err(error) => {
+                let key = &self.change.target.key;
+                let message = format!("{key} was written, and not added to new indexes: {error}");
+                Err(StoreError::new(ErrorKind::OutcomeUnknown, message).into())
+            }
+        }
     }
 
     /// Marks the key of a record that does not exist, so that the commit has a version to check.
