@@ -187,8 +187,8 @@ impl Process {
         let mut found = [0; RECORDS];
         loop {
             let Ok(answer) = self.people.query(&query).await else { return };
-            for record in 0..RECORDS {
-                found[record] += answer.records.iter().filter(|it| it.key == key(record)).count();
+            for (record, times) in found.iter_mut().enumerate() {
+                *times += answer.records.iter().filter(|it| it.key == key(record)).count();
             }
             match answer.next {
                 Some(next) => query = query.after(Some(next)),
