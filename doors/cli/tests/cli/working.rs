@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::sandbox::{Running, Sandbox, is_absent};
@@ -45,6 +46,22 @@ fn a_command_gets_the_message_and_gives_the_result() {
     assert_eq!(next(&running)["id"], "m");
     running.terminate();
     assert_eq!(next(&running)["completed"], 2);
+    assert_eq!(running.ended(), Some(0));
+}
+
+/// What is left running has the command's standard output, and would keep it open for as long.
+#[test]
+fn a_command_that_leaves_something_running_is_done_when_it_exits() {
+    let kw = Sandbox::new();
+    kw.ok(&["job", "submit", "q", "1", "--id", "j"]);
+    let running = kw.start(&worker("sleep 600 & echo $! > pid; echo 42", &[]));
+    assert_eq!(next(&running)["error"], Value::Null);
+    assert_eq!(kw.ok(&["job", "watch", "j", "--json"]).lines().last(), Some(r#"{"result":42}"#));
+    let left: i32 = kw.read("pid").trim().parse().unwrap();
+    // It runs on, and can be ended.
+    kill_process(Pid::from_raw(left).unwrap(), Signal::KILL).unwrap();
+    running.terminate();
+    assert_eq!(next(&running)["completed"], 1);
     assert_eq!(running.ended(), Some(0));
 }
 

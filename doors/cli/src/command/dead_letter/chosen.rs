@@ -75,7 +75,8 @@ pub async fn requeue(arguments: Requeue, target: &Target, output: &mut Output) -
             Requeued::Done => count += 1,
             Requeued::Unknown => return Err(absent(id, queue.name())),
             Requeued::Occupied => {
-                let message = format!("a message {id} is in the queue {} again", queue.name());
+                let message =
+                    format!("{id} is in the queue {} again, or another job's", queue.name());
                 return Err(Failure::new(Exit::Conflict, "id-taken", message)
                     .hint("Wait until it is done, or drop one of them."));
             }

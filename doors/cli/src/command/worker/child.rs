@@ -17,6 +17,9 @@ use crate::queues::millis;
 
 /// How long a command has from SIGTERM to SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a command's output is read after its end. What it printed is there by then; only what it
+/// left running can keep its output open.
+const READ_ON: Duration = Duration::from_secs(1);
 
 /// Runs a command for each message.
 pub struct Handler {
@@ -161,12 +164,29 @@ impl Group {
                 }
             }
         };
-        let (fed, read, listened, status) =
-            tokio::join!(writing, reading, listening, self.child.wait());
-        fed.and(read).and(listened)?;
-        let status = status?;
-        // It has ended and is reaped: its number may be another's from now on.
-        self.id = None;
+        let status = {
+            let mut piping = std::pin::pin!(async {
+                let (fed, read, listened) = tokio::join!(writing, reading, listening);
+                fed.and(read).and(listened)
+            });
+            let mut piped = None;
+            let status = loop {
+                tokio::select! {
+                    status = self.child.wait() => break status?,
+                    done = &mut piping, if piped.is_none() => piped = Some(done),
+                }
+            };
+            // It has ended and is reaped: its number may be another's from now on.
+            self.id = None;
+            match piped {
+                Some(piped) => piped?,
+                None => match tokio::time::timeout(READ_ON, piping).await {
+                    Ok(piped) => piped?,
+                    Err(_) => {}
+                },
+            }
+            status
+        };
         Ok(Worked { status, stdout: (!too_much).then_some(printed), stderr: said })
     }
 
