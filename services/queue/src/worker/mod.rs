@@ -1,5 +1,6 @@
 //! A worker: claims messages, runs a handler on each, keeps their leases, and stops in good order.
 
+mod completions;
 mod delivery;
 mod keeper;
 mod wake;
@@ -16,10 +17,11 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
+use self::completions::Completions;
 pub use self::delivery::Delivery;
 use self::keeper::Keeper;
 use self::wake::{Signal, Wake};
-use self::work::{Done, Ending, work};
+use self::work::{Done, Ending, Workplace, work};
 use crate::{Attempt, Claims, Ended, Error, Failure, Queue, Result};
 
 /// How a worker works.
@@ -142,6 +144,7 @@ struct Running {
     options: WorkerOptions,
     handler: Handler,
     keeper: Keeper,
+    completions: Completions,
     wake: Wake,
     tasks: JoinSet<(Done, Option<Ending>)>,
     /// How many of the tasks are past their handlers.
@@ -161,6 +164,7 @@ impl Running {
     fn new(queue: Queue, options: WorkerOptions, handler: Handler) -> Self {
         Self {
             keeper: Keeper::start(&queue),
+            completions: Completions::start(&queue),
             wake: Wake::new(&queue),
             queue,
             options,
@@ -251,12 +255,17 @@ impl Running {
     fn begin(&mut self) {
         while self.tasks.len() < self.options.concurrency.max(1) {
             let Some((attempt, ticket)) = self.waiting.pop_front() else { return };
-            let (handler, grace) = (self.handler.clone(), self.options.grace);
-            let (stopping, ending) = (self.stopping.subscribe(), self.ending.clone());
             let held = self.keeper.held(ticket);
+            let workplace = Workplace {
+                handler: self.handler.clone(),
+                hold: held.hold(),
+                stopping: self.stopping.subscribe(),
+                grace: self.options.grace,
+                ending: self.ending.clone(),
+                together: (self.options.concurrency > 1).then(|| self.completions.asking()),
+            };
             self.tasks.spawn(async move {
-                let hold = held.hold();
-                let ended = work(handler, attempt, hold, stopping, grace, ending).await;
+                let ended = work(workplace, attempt).await;
                 drop(held);
                 ended
             });

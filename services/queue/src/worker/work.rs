@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use keyward_engine::ErrorKind;
+use keyward_engine::{ErrorKind, Json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::completions::Asking;
 use super::keeper::Hold;
 use super::{Delivery, Handler, POLL_MIN};
 use crate::{Attempt, Ended, Error, Failure, Result};
@@ -39,15 +40,20 @@ impl Drop for Ending {
     }
 }
 
+/// What a message is worked on with.
+pub(super) struct Workplace {
+    pub handler: Handler,
+    pub hold: watch::Receiver<Hold>,
+    pub stopping: watch::Receiver<bool>,
+    pub grace: Duration,
+    pub ending: Arc<AtomicUsize>,
+    /// `None` where there is nothing to complete it with.
+    pub together: Option<Asking>,
+}
+
 /// Runs the handler on one message, and ends the attempt by what comes of it.
-pub(super) async fn work(
-    handler: Handler,
-    attempt: Arc<Attempt>,
-    hold: watch::Receiver<Hold>,
-    stopping: watch::Receiver<bool>,
-    grace: Duration,
-    ending: Arc<AtomicUsize>,
-) -> (Done, Option<Ending>) {
+pub(super) async fn work(workplace: Workplace, attempt: Arc<Attempt>) -> (Done, Option<Ending>) {
+    let Workplace { handler, hold, stopping, grace, ending, together } = workplace;
     let begun = Instant::now();
     let delivery = Delivery::new(attempt.clone(), hold.clone(), stopping);
     let lost = delivery.clone();
@@ -75,7 +81,7 @@ pub(super) async fn work(
     let ending = Ending::new(ending);
     attempt.queue().0.metrics.run_seconds.observe(begun.elapsed().as_secs_f64());
     let done = match outcome {
-        Ok(result) => match persist(&hold, || attempt.complete(result.clone())).await {
+        Ok(result) => match complete(&attempt, &hold, result, together).await {
             Ok(Ended::Accepted) => Done::Completed,
             Ok(Ended::Refused) => Done::Refused,
             Err(error) if error.is_passing() => Done::Unknown,
@@ -87,6 +93,20 @@ pub(super) async fn work(
         Err(failure) => fail(&attempt, &hold, failure).await,
     };
     (done, Some(ending))
+}
+
+async fn complete(
+    attempt: &Arc<Attempt>,
+    hold: &watch::Receiver<Hold>,
+    result: Option<Json>,
+    together: Option<Asking>,
+) -> Result<Ended> {
+    if let Some(together) = together
+        && let Some(ended) = together.complete(attempt, &result).await
+    {
+        return Ok(ended);
+    }
+    persist(hold, || attempt.complete(result.clone())).await
 }
 
 async fn fail(attempt: &Attempt, hold: &watch::Receiver<Hold>, failure: Failure) -> Done {

@@ -122,7 +122,7 @@ async fn a_claim_a_completion_and_an_enqueuing_cost_the_same_in_a_queue_of_any_l
 
 /// A thousand messages are ready, their handlers take no time, and their commits end one by one.
 #[tokio::test]
-async fn a_worker_claims_many_messages_at_once() {
+async fn a_worker_claims_and_completes_many_messages_at_once() {
     const MESSAGES: u64 = 1_000;
     const SLOTS: u64 = 16;
     let clock = TestClock::new();
@@ -144,11 +144,12 @@ async fn a_worker_claims_many_messages_at_once() {
     let report = Worker::new(queue, options).run(handler, all.notified()).await.unwrap();
     assert_eq!(report.completed, MESSAGES);
     // Half of the places at a time, and one look more where the feed tells of something.
-    let claims_max = MESSAGES / (SLOTS / 2) + 2;
-    let claims = engine.commits.load(Ordering::Relaxed) - MESSAGES;
-    assert!(claims <= claims_max, "{claims} claims");
     let looks = engine.scans.load(Ordering::Relaxed) / 2;
-    assert!(looks <= claims_max + 2, "{looks} looks");
+    let looks_max = MESSAGES / (SLOTS / 2) + 4;
+    assert!(looks <= looks_max, "{looks} looks");
+    // Each of them claims; and what ends at the same time is completed together.
+    let commits = engine.commits.load(Ordering::Relaxed);
+    assert!(commits <= looks_max + MESSAGES / 4, "{commits} commits");
     // Of each message its entry, its row, what a claim and a completion write, and a few looked at
     // in vain.
     let rows = engine.take().1;

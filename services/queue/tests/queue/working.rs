@@ -134,6 +134,36 @@ async fn a_free_place_is_filled_while_others_are_long_at_work() {
     assert!(asked.elapsed() < WorkerOptions::default().grace, "it ends with the last of them");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_completion_that_is_refused_takes_no_other_with_it() {
+    let options = Options { lease: Duration::from_secs(600), ..options() };
+    let store = Store::new(Memory::new());
+    let queue = Queue::new(store, "q", keyward_engine::SystemClock, options).unwrap();
+    let messages = (0..4).map(|n| message("1").id(n.to_string())).collect();
+    queue.enqueue_all(messages).await.unwrap();
+    let (sender, mut begun) = mpsc::unbounded_channel();
+    let go_on = Arc::new(tokio::sync::Semaphore::new(0));
+    let gate = go_on.clone();
+    let options = WorkerOptions { concurrency: 4, ..WorkerOptions::default() };
+    let hired = Hired::new(queue.clone(), options, move |_| {
+        let (sender, gate) = (sender.clone(), gate.clone());
+        async move {
+            sender.send(()).unwrap();
+            gate.acquire().await.unwrap().forget();
+            Ok(None)
+        }
+    });
+    for _ in 0..4 {
+        begun.recv().await.unwrap();
+    }
+    assert!(queue.drop_message("2").await.unwrap());
+    go_on.add_permits(4);
+    let report = hired.stop().await;
+    assert_eq!((report.completed, report.refused), (3, 1));
+    assert_eq!(queue.stats().await.unwrap().claimed.count, 0);
+    assert_eq!(queue.metrics().completed.get(), 3);
+}
+
 /// A store, its engine's handle, and a queue on simulated time.
 fn simulated(lease: Duration) -> (FaultyEngine, Store, Queue) {
     let clock = VirtualClock::new();
