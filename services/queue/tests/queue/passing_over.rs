@@ -20,7 +20,7 @@ fn queue(store: &Store, clock: &TestClock) -> Queue {
 
 /// The same store for a process that writes no value larger than this.
 fn limited(store: &Store, value_bytes_max: usize) -> Store {
-    store.clone().with_limits(Limits { value_bytes_max, ..store.limits().clone() })
+    store.clone().with_limits(Limits { value_bytes_max, ..*store.limits() })
 }
 
 fn text(bytes: usize) -> Message {
