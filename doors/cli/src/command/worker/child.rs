@@ -178,13 +178,11 @@ impl Group {
             };
             // It has ended and is reaped: its number may be another's from now on.
             self.id = None;
-            match piped {
-                Some(piped) => piped?,
-                None => match tokio::time::timeout(READ_ON, piping).await {
-                    Ok(piped) => piped?,
-                    Err(_) => {}
-                },
-            }
+            let piped = match piped {
+                Some(piped) => piped,
+                None => tokio::time::timeout(READ_ON, piping).await.unwrap_or(Ok(())),
+            };
+            piped?;
             status
         };
         Ok(Worked { status, stdout: (!too_much).then_some(printed), stderr: said })
