@@ -180,3 +180,26 @@ async fn with_commits_of_single_keys_nothing_is_lost_or_stuck() {
         everywhere(Tier::Recoverable, operation).await;
     }
 }
+
+/// The coarser guard looks whether it still holds, because a later one of its owner was there.
+#[tokio::test(start_paused = true)]
+async fn one_failure_does_not_end_an_update_above_a_later_guard() {
+    const CALLS: u64 = 4;
+    let mut begins_at = None;
+    // The first time without a fault, to learn which call the update begins with.
+    for at in std::iter::once(None).chain((0..CALLS).map(Some)) {
+        let options = keyward_memory::Options::tier(Tier::Recoverable);
+        let memory: Arc<dyn Engine> = Arc::new(Memory::with(options, VirtualClock::new()));
+        let fault = begins_at.zip(at).map(|(first, at): (u64, u64)| (first + at, Fault::Fail));
+        let engine = FaultyEngine::new(memory, Faults::script(fault));
+        let coarse = take(&root(&engine, 1), "a").await;
+        let below = [path("a:b")];
+        let fine = coarse.descend(&below, Mode::Exclusive, &Request::default()).await.unwrap();
+        fine.update(&key("k"), increment).await.unwrap();
+        let first = *begins_at.get_or_insert(engine.calls());
+        coarse.update(&key("k"), increment).await.unwrap_or_else(|error| panic!("{at:?}: {error}"));
+        assert!(engine.calls() >= first + CALLS, "{at:?}");
+        let value = coarse.get(&key("k")).await.unwrap().unwrap().value;
+        assert_eq!(value.as_integer(), Some(2), "{at:?}");
+    }
+}

@@ -275,7 +275,7 @@ fn task(n: u64) -> (Key, String) {
 
 async fn put_task(tasks: &Space, n: u64) -> Result<()> {
     let (key, value) = task(n);
-    tasks.put(&key, Draft::new(Json::parse(value)?)).await?;
+    let _ = tasks.put(&key, Draft::new(Json::parse(value)?)).await?;
     Ok(())
 }
 
