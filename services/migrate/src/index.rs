@@ -2,7 +2,7 @@
 
 use keyward_engine::Tier;
 use keyward_key::{Key, KeyRange, Prefix};
-use keyward_records::{CatalogedIndex, Flaw, IndexState, Inspected, Records};
+use keyward_records::{CatalogContent, CatalogedIndex, Flaw, IndexState, Inspected, Records};
 use keyward_schema::Index;
 
 use crate::error::{Error, Result};
@@ -88,8 +88,8 @@ async fn begin(run: &mut Run<'_>, space: &str, index: &Index) -> Result<Phase> {
     if run.records().declarations().all(|declared| declared.name != space) {
         return Err(Error::Refused(format!("the schema declares no space {space}")));
     }
-    refuse_foreign(run.records(), index).await?;
     let catalog = run.records().catalog().await?;
+    refuse_foreign(run.records(), &catalog, index)?;
     match catalog.indexes.get(&index.name) {
         None => Ok(Phase::Announce),
         Some(listed)
@@ -107,8 +107,11 @@ async fn begin(run: &mut Run<'_>, space: &str, index: &Index) -> Result<Phase> {
 }
 
 /// Refuses an index whose name one of a space has that the schema does not declare.
-pub(crate) async fn refuse_foreign(records: &Records, index: &Index) -> Result<()> {
-    let catalog = records.catalog().await?;
+pub(crate) fn refuse_foreign(
+    records: &Records,
+    catalog: &CatalogContent,
+    index: &Index,
+) -> Result<()> {
     match catalog.indexes.get(&index.name) {
         Some(listed) if records.declarations().all(|it| it.name != listed.space) => {
             Err(Error::Refused(format!(

@@ -40,7 +40,7 @@ async fn records_whose_entries_fill_a_commit_are_deleted_all_the_same() {
     let tags: Vec<String> = (0..200).map(|n| format!("\"t{n}\"")).collect();
     let value = format!("{{\"tags\":[{}]}}", tags.join(","));
     for n in 0..60 {
-        notes.put(&key(&format!("user:ada:notes:n{n}")), draft(&value)).await.unwrap();
+        let _ = notes.put(&key(&format!("user:ada:notes:n{n}")), draft(&value)).await.unwrap();
     }
     assert_eq!(notes.delete_prefix(Bindings::new()).await.unwrap(), 60);
     assert_eq!(notes.query(&Query::index("tag")).await.unwrap().records, []);
@@ -56,10 +56,10 @@ async fn what_few_records_fulfil_is_not_looked_for_row_by_row() {
     let places = records.space("places", &Caller::user("ada")).unwrap();
     for n in 0..400 {
         let value = draft(&format!(r#"{{"tags":["b"],"n":{n}}}"#));
-        notes.put(&key(&format!("user:ada:notes:n{n:04}")), value).await.unwrap();
+        let _ = notes.put(&key(&format!("user:ada:notes:n{n:04}")), value).await.unwrap();
         let lat = 52.5 + f64::from(n) / 1e5;
         let value = draft(&format!(r#"{{"lat":{lat},"lon":13.4,"n":{n}}}"#));
-        places.put(&key(&format!("user:ada:places:p{n:04}")), value).await.unwrap();
+        let _ = places.put(&key(&format!("user:ada:places:p{n:04}")), value).await.unwrap();
     }
     let last = || Filter::parse(r#"{"n":399}"#).unwrap();
     let mut begun = engine.calls();
@@ -89,11 +89,11 @@ async fn a_page_of_a_listing_costs_no_more_than_its_budget() {
     let records = declare(engine.clone(), &clock, NOTES);
     let notes = records.space("notes", &Caller::operator()).unwrap();
     for n in 0..1_000 {
-        notes.put(&key(&format!("user:u{n:05}:notes:n")), draft("{}")).await.unwrap();
+        let _ = notes.put(&key(&format!("user:u{n:05}:notes:n")), draft("{}")).await.unwrap();
     }
     let tasks = records.space("tasks", &Caller::operator()).unwrap();
     for task in ["user:u00000:tasks:a", "user:u00999:tasks:z"] {
-        tasks.put(&key(task), draft("{}")).await.unwrap();
+        let _ = tasks.put(&key(task), draft("{}")).await.unwrap();
     }
     for listing in [
         Listing::new(Bindings::new()),

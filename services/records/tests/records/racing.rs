@@ -46,7 +46,7 @@ async fn a_record_that_gets_an_earlier_element_within_a_page_is_not_missed() {
         let writer = declare(memory.clone(), &clock, NOTES);
         let writer = writer.space("notes", &Caller::user("ada")).unwrap();
         let note = key("user:ada:notes:n");
-        writer.put(&note, draft(r#"{"tags":["m"]}"#)).await.unwrap();
+        let _ = writer.put(&note, draft(r#"{"tags":["m"]}"#)).await.unwrap();
         let late = Fault::Delay(When::Before, Duration::from_secs(2));
         let engine = FaultyEngine::new(Arc::new(memory.clone()), Faults::script([(call, late)]));
         let reader = declare(engine, &clock, NOTES);
@@ -55,7 +55,7 @@ async fn a_record_that_gets_an_earlier_element_within_a_page_is_not_missed() {
             notes.query(&Query::index("tag")).await.unwrap().records.len()
         });
         tokio::time::sleep(Duration::from_secs(1)).await;
-        writer.put(&note, draft(r#"{"tags":["a","m"]}"#)).await.unwrap();
+        let _ = writer.put(&note, draft(r#"{"tags":["a","m"]}"#)).await.unwrap();
         let found = reading.await.unwrap();
         if found != 1 {
             missed.push((call, found));
@@ -73,7 +73,8 @@ async fn a_record_that_gets_an_earlier_element_between_pages_is_not_missed() {
         let passed = if descending { "z" } else { "a" };
         for (note, tags) in [("n1", r#"["g"]"#), ("n2", r#"["g","h"]"#), ("n3", r#"["g"]"#)] {
             let value = format!(r#"{{"tags":{tags}}}"#);
-            notes.put(&key(&format!("user:ada:notes:{note}")), draft(&value)).await.unwrap();
+            let _ =
+                notes.put(&key(&format!("user:ada:notes:{note}")), draft(&value)).await.unwrap();
         }
         let mut query = Query::index("tag").limit(1);
         if descending {
@@ -82,7 +83,7 @@ async fn a_record_that_gets_an_earlier_element_between_pages_is_not_missed() {
         let first = notes.query(&query).await.unwrap();
         let late = if descending { "n1" } else { "n3" };
         let value = format!(r#"{{"tags":["g","{passed}"]}}"#);
-        notes.put(&key(&format!("user:ada:notes:{late}")), draft(&value)).await.unwrap();
+        let _ = notes.put(&key(&format!("user:ada:notes:{late}")), draft(&value)).await.unwrap();
         let mut found = ids(&first.records);
         found.extend(all(&notes, query.after(first.next)).await);
         found.sort();
@@ -100,7 +101,7 @@ async fn a_place_is_found_where_its_record_is_wherever_a_writer_dies() {
         let healthy = declare(memory.clone(), &clock, PLACES);
         let places = healthy.space("places", &Caller::operator()).unwrap();
         let place = key("shared:places:p");
-        places.put(&place, draft(r#"{"lat":52.5200,"lon":13.4050}"#)).await.unwrap();
+        let _ = places.put(&place, draft(r#"{"lat":52.5200,"lon":13.4050}"#)).await.unwrap();
         let crash = Faults::crash_at(call, When::After);
         let dying = declare(FaultyEngine::new(Arc::new(memory), crash), &clock, PLACES);
         let dying = dying.space("places", &Caller::operator()).unwrap();
@@ -126,7 +127,7 @@ async fn a_listing_shows_what_can_be_read_wherever_a_writer_dies() {
         let (memory, clock) = memory(Tier::Recoverable);
         let healthy = declare(memory.clone(), &clock, NOTES);
         let notes = healthy.space("notes", &Caller::user("ada")).unwrap();
-        notes.put(&key("user:ada:notes:x"), draft(r#"{"tags":["b"]}"#)).await.unwrap();
+        let _ = notes.put(&key("user:ada:notes:x"), draft(r#"{"tags":["b"]}"#)).await.unwrap();
         let crash = Faults::crash_at(call, When::After);
         let dying = declare(FaultyEngine::new(Arc::new(memory), crash), &clock, NOTES);
         let dying = dying.space("notes", &Caller::user("bob")).unwrap();
