@@ -23,8 +23,6 @@
 
 use std::future::Future;
 use std::path::Path;
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use keyward_embedded::Embedded;
@@ -133,13 +131,12 @@ pub fn embedded(directory: &Path) -> Store {
 }
 
 fn server() -> At {
-    static MADE: AtomicU32 = AtomicU32::new(0);
     let url = std::env::var("KEYWARD_TEST_POSTGRES")
         .expect("start the servers with ./test, or set KEYWARD_TEST_POSTGRES");
     let url = url.parse().expect("KEYWARD_TEST_POSTGRES is the URL of a database");
     let (address, _) = keyward_postgres::Options::from_url(url).expect("the URL is understood");
-    let made = MADE.fetch_add(1, Ordering::Relaxed);
-    At::Server { address, store: format!("suite {} {made}", process::id()) }
+    // By chance, since the numbers of processes come round again within one run of the tests.
+    At::Server { address, store: format!("suite {:032x}", fastrand::u128(..)) }
 }
 
 /// Runs one test of a suite in a place of its own.

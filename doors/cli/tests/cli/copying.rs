@@ -168,8 +168,6 @@ fn the_source_must_be_there_and_be_another_store() {
 
 /// Between engines. The server's address stands in the environment.
 mod postgres {
-    use std::process;
-    use std::sync::atomic::{AtomicU32, Ordering};
 
     use serde_json::json;
 
@@ -186,13 +184,11 @@ mod postgres {
 
     impl<'s> Place<'s> {
         fn new(kw: &'s Sandbox) -> Self {
-            static MADE: AtomicU32 = AtomicU32::new(0);
             let server = std::env::var("KEYWARD_TEST_POSTGRES").expect(
                 "start the servers with ./test or testing/services/run, or set KEYWARD_TEST_POSTGRES",
             );
-            let made = MADE.fetch_add(1, Ordering::Relaxed);
             let mark = if server.contains('?') { '&' } else { '?' };
-            Self { kw, url: format!("{server}{mark}store=copying-{}-{made}", process::id()) }
+            Self { kw, url: format!("{server}{mark}store=copying-{:032x}", fastrand::u128(..)) }
         }
 
         /// How many entries it holds; none if it does not exist yet.

@@ -195,7 +195,7 @@ fn a_user_who_may_not_create_the_schema_is_told_so() {
     let database = crate::sharing::Database::create("");
     runtime().block_on(async {
         let client = connect(&config()).await;
-        let user = format!("keyward_poor_{}", std::process::id());
+        let user = format!("keyward_poor_{:016x}", fastrand::u64(..));
         let create = format!("CREATE USER {user} PASSWORD 'poor'");
         client.batch_execute(&create).await.unwrap();
         let (_, place) = database.address.rsplit_once('@').unwrap();

@@ -1,7 +1,5 @@
 //! Where the tests' server is, and stores on it that nobody else uses.
 
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use keyward_engine::{Commit, Json, Put, Store};
@@ -36,11 +34,9 @@ pub fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap()
 }
 
-/// A name that no other test uses.
+/// A name that no other test uses: by chance, since the numbers of processes come round again.
 pub fn unused_name() -> String {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let made = MADE.fetch_add(1, Ordering::Relaxed);
-    format!("test {} {made}", process::id())
+    format!("test {:032x}", fastrand::u128(..))
 }
 
 /// The name of a store that no other test uses. Dropped, everything in the store is removed.
