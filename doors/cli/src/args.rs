@@ -86,6 +86,15 @@ impl Target {
         config::store_url(self.store.as_deref(), self.config.as_deref())
     }
 
+    /// The URL of the store, if anybody names one.
+    pub fn url_if_any(&self) -> Result<Option<String>> {
+        match self.url() {
+            Ok(url) => Ok(Some(url)),
+            Err(failure) if failure.is("no-store") => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// The schema file.
     pub fn schema_file(&self) -> Result<PathBuf> {
         config::schema_file(self.schema.as_deref(), self.config.as_deref())

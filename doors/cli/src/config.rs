@@ -48,13 +48,17 @@ pub fn store_url(given: Option<&str>, config: Option<&Path>) -> Result<String> {
         return Ok(url.to_owned());
     }
     let Some((path, text)) = read(config)? else {
-        return Err(Failure::invalid("no store was named").hint(THREE_WAYS));
+        return Err(no_store("no store was named"));
     };
     let Some(url) = parse(&path, &text)?.store else {
         let message = format!("no store was named, not in {} either", path.display());
-        return Err(Failure::invalid(message).hint(THREE_WAYS));
+        return Err(no_store(message));
     };
     Ok(keyward::url_beside(folder(&path), &url)?)
+}
+
+fn no_store(message: impl Into<String>) -> Failure {
+    Failure::new(Exit::Invalid, "no-store", message).hint(THREE_WAYS)
 }
 
 /// The schema file: `given` (by flag or environment), else what the config file says, else

@@ -43,13 +43,13 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, output: &mut Output) -> Result {
-    // Commands run on this thread; the one worker sees to timers and Ctrl-C even while a command
-    // is busy.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::file("cannot start", &error))?;
+    // Commands run on this thread.
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = cli.command.threads() {
+        runtime.worker_threads(threads);
+    }
+    let runtime =
+        runtime.enable_all().build().map_err(|error| Failure::file("cannot start", &error))?;
     let done = runtime.block_on(cli.command.run(&cli.target, output));
     // What a command found before it failed still counts.
     let done = done.and(output.flush());

@@ -22,13 +22,15 @@ const ENDS_BYTES: usize = 8;
 /// What cursors are made with.
 pub(crate) type Secret = [u8; 32];
 
-/// A question that can be asked in pages, and who asks it.
-pub(crate) struct Question {
+/// A question that can be asked in pages, and who asks it: what makes cursors, and takes them back.
+/// For those who page through something else than records in the same way.
+#[derive(Debug, Clone)]
+pub struct Question {
     hasher: blake3::Hasher,
 }
 
 impl Question {
-    pub fn new(secret: &Secret, caller: &Caller) -> Self {
+    pub(crate) fn new(secret: &Secret, caller: &Caller) -> Self {
         let mut question = Self { hasher: blake3::Hasher::new_keyed(secret) };
         question.optional(caller.user_id());
         question.part(&[u8::from(caller.is_operator())]);
@@ -42,6 +44,7 @@ impl Question {
         self.hasher.update(bytes);
     }
 
+    /// One more part of the question that may be missing.
     pub fn optional(&mut self, text: Option<&str>) {
         self.part(&[u8::from(text.is_some())]);
         self.part(text.unwrap_or_default().as_bytes());
@@ -68,7 +71,7 @@ impl Question {
         BASE64URL_NOPAD.encode(&content)
     }
 
-    /// The position a cursor stands for.
+    /// The position a cursor stands for. Refused if it is not one of this question.
     pub fn position(&self, cursor: &str, now: Timestamp) -> Result<Vec<u8>> {
         const NONE_OF_OURS: Error =
             Error::BadCursor("it was not given for this question to this caller, or was changed");

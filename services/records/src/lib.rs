@@ -41,6 +41,7 @@ pub use build::{Built, Swept};
 pub use caller::Caller;
 pub use catalog::{CATALOG_AGE_MAX, CatalogContent, CatalogedIndex, IndexState};
 pub use change::{Draft, Precondition, Record, Ttl, Written};
+pub use cursor::Question;
 pub use error::{Error, Result};
 pub use history::{Past, PastAct};
 pub use inspect::{Finding, Flaw, Inspected, Inspector};

@@ -14,7 +14,7 @@ use keyward_schema::{IndexKind, Space as Declaration};
 
 use crate::access::Access;
 use crate::catalog::{Catalog, CatalogContent};
-use crate::cursor::Secret;
+use crate::cursor::{Question, Secret};
 use crate::space::Space;
 use crate::{Caller, Error, Result};
 
@@ -107,6 +107,12 @@ impl Records {
     /// The store below. It knows no callers: whatever is done with it is done to everybody.
     pub fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    /// The beginning of a question that a caller asks this store in pages. Its cursors are good in
+    /// every process that uses the store.
+    pub async fn question(&self, caller: &Caller) -> Result<Question> {
+        Ok(Question::new(&self.shared.secret().await?, caller))
     }
 
     /// The clock that was given.

@@ -31,6 +31,8 @@ const BUILD: &[Row] = &[
     // Only the facade names adapters.
     ("keyward", &["systems/*", "services/*", "engines/*", "core/*"]),
     ("doors/*", &["keyward"]),
+    // The command also starts the server.
+    ("doors/cli", &["doors/server"]),
     ("examples", &["keyward"]),
     ("testing/testkit", &["core/*"]),
     ("testing/stores", &["engines/*", "core/*", "testing/testkit"]),

@@ -23,6 +23,7 @@ mod record;
 mod restore;
 mod scan;
 mod schema;
+mod serve;
 mod stats;
 mod watch;
 mod worker;
@@ -51,6 +52,7 @@ pub enum Command {
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     Compact(compact::Arguments),
+    Serve(serve::Arguments),
     Schema(schema::Arguments),
     Record(Box<record::Arguments>),
     Lock(lock::Arguments),
@@ -64,6 +66,15 @@ pub enum Command {
 }
 
 impl Command {
+    /// How many threads it needs beside its own; as many as there are CPUs, if it does not say.
+    pub fn threads(&self) -> Option<usize> {
+        match self {
+            Self::Serve(_) => None,
+            // It sees to timers and Ctrl-C even while a command is busy.
+            _ => Some(1),
+        }
+    }
+
     /// Does it.
     pub async fn run(self, target: &Target, output: &mut Output) -> Result {
         match self {
@@ -82,6 +93,7 @@ impl Command {
             Self::Backup(arguments) => backup::run(arguments, target, output).await,
             Self::Restore(arguments) => restore::run(arguments, target, output).await,
             Self::Compact(arguments) => compact::run(arguments, target, output).await,
+            Self::Serve(arguments) => serve::run(arguments, target, output).await,
             Self::Schema(arguments) => schema::run(arguments, target, output),
             Self::Record(arguments) => record::run(*arguments, target, output).await,
             Self::Lock(arguments) => lock::run(arguments, target, output).await,

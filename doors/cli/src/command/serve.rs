@@ -1,0 +1,140 @@
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+
+use clap::{Args, ValueEnum};
+use keyward::Data;
+use keyward_server::{Config, LISTEN_DEFAULT, STORE_DEFAULT, Server, StartError, without_schema};
+use serde::Serialize;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::Target;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::{Output, note};
+use crate::signals::Signals;
+
+/// Serve stores over HTTP
+///
+/// Without a schema there is one store, called main: -s names it, else it is embedded:./keyward-data.
+/// With a schema, its stores and spaces are served. The first Ctrl-C (or SIGTERM) stops gracefully:
+/// no new connections, requests under way are finished. The second one ends it at once.
+///
+/// Without credentials the server works for one local user, and only on a loopback address.
+#[derive(Debug, Args)]
+#[command(after_help = r#"Examples:
+  keyward serve
+  keyward serve --listen 127.0.0.1:8080 -s embedded:./data
+  keyward serve --schema keyward.schema.toml --log json"#)]
+pub struct Arguments {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", env = "KEYWARD_LISTEN", default_value_t = LISTEN_DEFAULT)]
+    listen: SocketAddr,
+    /// How to write the log, to standard error
+    #[arg(long, value_enum, env = "KEYWARD_LOG", default_value_t = LogForm::Text)]
+    log: LogForm,
+    /// What to log: error, warn, info or debug
+    #[arg(long, value_name = "LEVEL", env = "KEYWARD_LOG_LEVEL", default_value = "warn")]
+    log_level: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogForm {
+    Text,
+    Json,
+}
+
+#[derive(Serialize)]
+struct Started {
+    address: SocketAddr,
+    url: String,
+}
+
+pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    log(&arguments)?;
+    let data = served(target)?;
+    let config = Config { listen: arguments.listen, ..Config::default() };
+    let server = Server::bind(&config, &data).await.map_err(not_started)?;
+    let mut signals = Signals::listen()?;
+    tell(&server, &data, output)?;
+    let stop = async {
+        signals.next().await;
+        note("stopping: requests under way are finished; Ctrl-C again ends at once");
+        tokio::spawn(async move {
+            let came = signals.next().await;
+            std::process::exit(came.exit_code().into());
+        });
+    };
+    server.run(stop).await;
+    Ok(())
+}
+
+/// What to serve: what the schema declares, else one store.
+fn served(target: &Target) -> Result<Data> {
+    if target.schema_file_if_any()?.is_some() {
+        return target.data();
+    }
+    let url = target.url_if_any()?;
+    Ok(without_schema(url.as_deref().unwrap_or(STORE_DEFAULT))?)
+}
+
+fn tell(server: &Server, data: &Data, output: &mut Output) -> Result {
+    let url = format!("http://{}", server.address());
+    if output.json() {
+        output.write_json(&Started { address: server.address(), url })?;
+        return output.flush();
+    }
+    let store = data.schema().stores.first().map_or("main", |store| store.name.as_str());
+    writeln!(
+        output,
+        "Keyward serves {} for the one user of this machine (no credentials are configured).
+
+  page      {url}/
+  API docs  {url}/docs/
+  API       {url}/v1/stores
+
+Try:
+  curl -X PUT {url}/v1/stores/{store}/entries/hello:world -H 'content-type: application/json' -d '{{\"from\":\"me\"}}'
+  curl {url}/v1/stores/{store}/entries/hello:world
+
+Ctrl-C stops it.",
+        stores(data)
+    )?;
+    output.flush()
+}
+
+fn stores(data: &Data) -> String {
+    let named = data.schema().stores.iter().map(|store| {
+        let place = data.url(&store.name).unwrap_or_default();
+        // What stands between :// and @ may be a password.
+        let place = match place.split_once("://").zip(place.rsplit_once('@')) {
+            Some(((engine, _), (_, place))) => format!("{engine}://…@{place}"),
+            None => place,
+        };
+        format!("{} ({place})", store.name)
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+fn log(arguments: &Arguments) -> Result {
+    let filter = EnvFilter::try_new(&arguments.log_level).map_err(|error| {
+        Failure::invalid(format!("{:?} is no log level: {error}", arguments.log_level))
+            .hint("Write error, warn, info or debug.")
+    })?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    match arguments.log {
+        LogForm::Text => log.with_ansi(io::stderr().is_terminal()).init(),
+        LogForm::Json => log.json().init(),
+    }
+    Ok(())
+}
+
+fn not_started(error: StartError) -> Failure {
+    let hint = match &error {
+        StartError::Listen { .. } => {
+            "Choose another address: --listen 127.0.0.1:0 takes a free port."
+        }
+        StartError::Unguarded(_) => "Listen on 127.0.0.1.",
+        _ => "Look at the store's URL and place.",
+    };
+    Failure::new(Exit::Place, "not-started", error.to_string()).hint(hint)
+}

@@ -1,0 +1,275 @@
+//! The entries of a store.
+
+use keyward::locks::present;
+use keyward::records::Merge;
+use keyward::{
+    Commit, Cursor, Entry, Expect, Expiry, Json, Key, List, Listed, Order, Outcome, Prefix, Put,
+    Row, Scan, Version, Want,
+};
+
+use super::reach::{admit, admit_prefix, is_shown};
+use crate::auth::{Identity, Need};
+use crate::idempotency::{Mark, Replay};
+use crate::problem::{Problem, Result};
+use crate::stores::Served;
+
+/// How often a patch is tried when others change the same entry.
+const PATCH_TRIES: usize = 16;
+
+/// What must be so for a change to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum Precondition {
+    #[default]
+    None,
+    /// There is no entry.
+    Absent,
+    /// There is an entry.
+    Present,
+    /// The entry has one of these versions.
+    OneOf(Vec<Version>),
+}
+
+impl Precondition {
+    /// What a commit must check, given what is there now.
+    fn check(&self, now: Option<&Entry>) -> Result<Option<Expect>> {
+        match (self, now) {
+            (Self::None, _) => Ok(None),
+            (Self::Absent, None) => Ok(Some(Expect::Absent)),
+            (Self::Present, Some(entry)) => Ok(Some(Expect::Version(entry.version.clone()))),
+            (Self::OneOf(versions), Some(entry)) if versions.contains(&entry.version) => {
+                Ok(Some(Expect::Version(entry.version.clone())))
+            }
+            _ => Err(failed(now)),
+        }
+    }
+
+    /// The check that it is without a look at what is there, if it is one.
+    fn direct(&self) -> Option<Option<Expect>> {
+        match self {
+            Self::None => Some(None),
+            Self::Absent => Some(Some(Expect::Absent)),
+            Self::OneOf(versions) => match versions.as_slice() {
+                [version] => Some(Some(Expect::Version(version.clone()))),
+                _ => None,
+            },
+            Self::Present => None,
+        }
+    }
+}
+
+fn failed(now: Option<&Entry>) -> Problem {
+    let detail = match now {
+        Some(_) => "what is there is not what the request expects",
+        None => "there is nothing, which is not what the request expects",
+    };
+    Problem::new("precondition-failed", detail)
+        .hint("Read it again, and decide anew; nothing was done.")
+}
+
+/// A change that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// The new version, unless it was deleted.
+    pub version: Option<Version>,
+    /// Whether it was made by an earlier request with the same idempotency key.
+    pub replayed: bool,
+}
+
+/// What a key holds.
+pub(crate) async fn get(who: &Identity, served: &Served, key: &Key) -> Result<Option<Entry>> {
+    admit(who, served, key, Need::Read)?;
+    Ok(present(served.store().get(key).await?))
+}
+
+/// Sets a key.
+pub(crate) async fn put(
+    who: &Identity,
+    served: &Served,
+    key: &Key,
+    put: Put,
+    expected: &Precondition,
+    mark: Option<&Mark>,
+) -> Result<Written> {
+    admit(who, served, key, Need::Write)?;
+    let commit = Commit::new().put(key.clone(), put);
+    change(served, key, commit, expected, mark).await
+}
+
+/// Removes a key.
+pub(crate) async fn delete(
+    who: &Identity,
+    served: &Served,
+    key: &Key,
+    expected: &Precondition,
+    mark: Option<&Mark>,
+) -> Result<Written> {
+    admit(who, served, key, Need::Write)?;
+    let commit = Commit::new().delete(key.clone());
+    change(served, key, commit, expected, mark).await
+}
+
+/// Merges a part into what a key holds, which need not be there. Metadata and end stay.
+pub(crate) async fn patch(
+    who: &Identity,
+    served: &Served,
+    key: &Key,
+    part: Json,
+    expected: &Precondition,
+    mark: Option<&Mark>,
+) -> Result<Written> {
+    admit(who, served, key, Need::Write)?;
+    admit(who, served, key, Need::Read)?;
+    if let Some(replay) = replayed(served, mark).await? {
+        return Ok(replay);
+    }
+    let merge = Merge::new(part);
+    for _ in 0..PATCH_TRIES {
+        let now = present(served.store().get(key).await?);
+        expected.check(now.as_ref())?;
+        let merged = merge.apply(now.as_ref().map(|entry| &entry.value))?;
+        let mut put = Put::new(merged);
+        put.metadata = now.as_ref().and_then(|entry| entry.metadata.clone());
+        put.expiry = now.as_ref().and_then(|entry| entry.expires).map(Expiry::At);
+        let expect = now.map_or(Expect::Absent, |entry| Expect::Version(entry.version));
+        let commit = Commit::new().check(key.clone(), expect).put(key.clone(), put);
+        match committed(served, commit, mark).await? {
+            Committed::Done(written) => return Ok(written),
+            Committed::Conflicted => {}
+        }
+    }
+    Err(Problem::new("contended", format!("others kept changing {key} at the same time"))
+        .hint("Try again; nothing was done.")
+        .retryable())
+}
+
+async fn change(
+    served: &Served,
+    key: &Key,
+    commit: Commit,
+    expected: &Precondition,
+    mark: Option<&Mark>,
+) -> Result<Written> {
+    if let Some(replay) = replayed(served, mark).await? {
+        return Ok(replay);
+    }
+    // What is there need not be looked at, if the store itself can check what is expected.
+    let check = match expected.direct() {
+        Some(check) => check,
+        None => expected.check(present(served.store().get(key).await?).as_ref())?,
+    };
+    let commit = match check {
+        Some(expect) => commit.check(key.clone(), expect),
+        None => commit,
+    };
+    match committed(served, commit, mark).await? {
+        Committed::Done(written) => Ok(written),
+        Committed::Conflicted => Err(failed(present(served.store().get(key).await?).as_ref())),
+    }
+}
+
+enum Committed {
+    Done(Written),
+    Conflicted,
+}
+
+async fn replayed(served: &Served, mark: Option<&Mark>) -> Result<Option<Written>> {
+    let Some(mark) = mark else { return Ok(None) };
+    let replay = mark.replay(served.store()).await?;
+    Ok(replay.map(|Replay { version, .. }| Written { version, replayed: true }))
+}
+
+async fn committed(served: &Served, commit: Commit, mark: Option<&Mark>) -> Result<Committed> {
+    let deletes = matches!(commit.writes.first(), Some(keyward::Write::Delete(_)));
+    let commit = match mark {
+        Some(mark) => mark.added_to(served.store(), commit, !deletes)?,
+        None => commit,
+    };
+    match served.store().commit(commit).await? {
+        Outcome::Applied { mut versions, .. } => {
+            let version = if versions.is_empty() { None } else { versions.swap_remove(0) };
+            Ok(Committed::Done(Written { version, replayed: false }))
+        }
+        // The same request may have come twice at once.
+        Outcome::Conflicted { .. } => Ok(match replayed(served, mark).await? {
+            Some(written) => Committed::Done(written),
+            None => Committed::Conflicted,
+        }),
+    }
+}
+
+/// A page of a listing, as it is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Listing {
+    pub prefix: Prefix,
+    pub depth: Option<usize>,
+    pub limit: usize,
+    pub order: Order,
+    /// Whether entries are shown, not only keys.
+    pub entries: bool,
+    pub cursor: Option<String>,
+}
+
+/// What a listing shows.
+#[derive(Debug, Clone)]
+pub(crate) enum Item {
+    Row(Row),
+    Prefix(Prefix),
+}
+
+/// A page of what lies below a prefix, and the cursor of the next one.
+pub(crate) async fn list(
+    who: &Identity,
+    served: &Served,
+    listing: &Listing,
+) -> Result<(Vec<Item>, Option<String>)> {
+    admit_prefix(who, served, &listing.prefix)?;
+    if listing.entries && listing.depth.is_some() {
+        return Err(Problem::invalid("entries are listed without a depth")
+            .hint("Leave out depth, or values."));
+    }
+    let mut question = served.records.question(who.caller()).await?;
+    question.part(b"entries");
+    question.part(who.tenant().name().as_bytes());
+    question.part(listing.prefix.to_string().as_bytes());
+    question.part(&listing.depth.unwrap_or(0).to_be_bytes());
+    question.part(&[u8::from(listing.order == Order::Descending), u8::from(listing.entries)]);
+    let now = served.records.clock().now();
+    let after = match &listing.cursor {
+        Some(cursor) => Some(Cursor::new(question.position(cursor, now)?)),
+        None => None,
+    };
+    let (items, next) = if listing.entries {
+        let range = keyward::KeyRange::under(&listing.prefix);
+        let scan =
+            Scan { range, after, limit: listing.limit, order: listing.order, want: Want::Entries };
+        let page = served.store().scan(&scan).await?;
+        let rows = page.rows.into_iter().filter_map(|row| {
+            let entry = present(row.entry)?;
+            Some(Item::Row(Row { key: row.key, entry: Some(entry) }))
+        });
+        (rows.collect::<Vec<_>>(), page.next)
+    } else {
+        let list = List {
+            prefix: listing.prefix.clone(),
+            depth: listing.depth,
+            after,
+            limit: listing.limit,
+            order: listing.order,
+        };
+        let page = served.store().list(&list).await?;
+        let items = page.items.into_iter().map(|item| match item {
+            Listed::Key(key) => Item::Row(Row { key, entry: None }),
+            Listed::Prefix(prefix) => Item::Prefix(prefix),
+        });
+        (items.collect(), page.next)
+    };
+    let next = next.map(|cursor| question.cursor(cursor.as_bytes(), now));
+    Ok((items.into_iter().filter(shown).collect(), next))
+}
+
+fn shown(item: &Item) -> bool {
+    match item {
+        Item::Row(row) => is_shown(&row.key),
+        Item::Prefix(prefix) => prefix.to_key().is_none_or(|key| is_shown(&key)),
+    }
+}

@@ -1,0 +1,6 @@
+//! What can be asked for, as plain functions: they know callers and data, and no wires.
+
+pub(crate) mod commits;
+pub(crate) mod entries;
+pub(crate) mod reach;
+pub(crate) mod watching;

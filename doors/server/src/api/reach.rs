@@ -1,0 +1,83 @@
+//! Which entries of a store a caller reaches: the one rule of every operation on raw keys.
+//!
+//! A credential that is bound to a user reaches what lies below `user:{its user}`, and reads what
+//! lies below `shared`. Nobody reaches Keyward's own keys below `system`, and nobody writes keys that
+//! are made by something else: records of declared spaces, their indexes, locks, queues.
+
+use keyward::{Key, Prefix, is_reserved};
+
+use crate::auth::{Identity, Need, Target};
+use crate::problem::{Problem, Result};
+use crate::stores::Served;
+
+const OWN: &str = "user";
+const SHARED: &str = "shared";
+const MACHINERY: &str = "system";
+
+/// Lets a caller read or write the entry of a key, or says which rule is against it. What it says
+/// does not depend on what is stored.
+pub(crate) fn admit(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<()> {
+    who.require(need, &Target::Store(&served.name))?;
+    let first = key.first();
+    if first == MACHINERY {
+        return Err(machinery(key));
+    }
+    if let Some(user) = who.caller().user_id() {
+        let mut segments = key.segments();
+        segments.next();
+        let own = first == OWN && segments.next().as_deref() == Some(user);
+        let shared = first == SHARED && need == Need::Read;
+        if !(own || shared) {
+            return Err(foreign(user));
+        }
+    }
+    if need == Need::Read {
+        return Ok(());
+    }
+    if is_reserved(&first) {
+        return Err(machinery(key));
+    }
+    if let Some(space) = served.space_of(key) {
+        let detail = format!("{key} is a record of the space {space}");
+        return Err(Problem::new("reserved", detail).hint(format!(
+            "Write it as a record, so that its indexes stay right: /v1/spaces/{space}/records/{key}"
+        )));
+    }
+    Ok(())
+}
+
+/// Lets a caller list or watch below a prefix.
+pub(crate) fn admit_prefix(who: &Identity, served: &Served, prefix: &Prefix) -> Result<()> {
+    who.require(Need::Read, &Target::Store(&served.name))?;
+    let mut segments = prefix.segments();
+    let first = segments.next();
+    if first.as_deref() == Some(MACHINERY) {
+        return Err(Problem::new("reserved", format!("{prefix} belongs to Keyward itself"))
+            .hint("List something else."));
+    }
+    let Some(user) = who.caller().user_id() else { return Ok(()) };
+    match first.as_deref() {
+        Some(SHARED) => Ok(()),
+        Some(OWN) if segments.next().as_deref() == Some(user) => Ok(()),
+        _ => Err(foreign(user)),
+    }
+}
+
+/// Whether a key that was found below an admitted prefix may be shown: below everything lie
+/// Keyward's own keys as well.
+pub(crate) fn is_shown(key: &Key) -> bool {
+    key.first() != MACHINERY
+}
+
+fn machinery(key: &Key) -> Problem {
+    let detail = format!("{key} belongs to Keyward's own machinery");
+    Problem::new("reserved", detail).hint("Use a key that begins with another word.")
+}
+
+fn foreign(user: &str) -> Problem {
+    let own = Prefix::from_segments([OWN, user]);
+    Problem::forbidden(format!(
+        "this credential reaches what lies below {own}, and reads what lies below {SHARED}:"
+    ))
+    .hint("Change the key, or use a credential that is not bound to a user.")
+}

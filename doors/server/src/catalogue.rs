@@ -1,0 +1,130 @@
+//! Every code that an answer can carry, with its status and what it means.
+
+use axum::http::StatusCode;
+
+/// A code that programs can rely on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Code {
+    pub name: &'static str,
+    pub status: StatusCode,
+    /// What it means, in one sentence.
+    pub means: &'static str,
+}
+
+const fn code(name: &'static str, status: StatusCode, means: &'static str) -> Code {
+    Code { name, status, means }
+}
+
+/// All of them. Codes of the services keep the names that they have everywhere.
+pub(crate) const CODES: &[Code] = {
+    use StatusCode as S;
+    &[
+        code("invalid", S::BAD_REQUEST, "The request makes no sense as it is."),
+        code(
+            "key-mismatch",
+            S::BAD_REQUEST,
+            "The key does not have the shape of its space's keys.",
+        ),
+        code("bad-query", S::BAD_REQUEST, "The question makes no sense as it is asked."),
+        code(
+            "bad-cursor",
+            S::BAD_REQUEST,
+            "The cursor is not one of this question and caller, or is too old.",
+        ),
+        code("bad-change", S::BAD_REQUEST, "The change cannot be made to this value."),
+        code("bad-message", S::BAD_REQUEST, "The message cannot be enqueued as it is."),
+        code("bad-path", S::BAD_REQUEST, "The path of a lock cannot be read."),
+        code("outside-tree", S::BAD_REQUEST, "The path is not one of the schema's lock tree."),
+        code(
+            "needs-scan",
+            S::BAD_REQUEST,
+            "Everything would have to be read; that must be allowed explicitly.",
+        ),
+        code("unauthenticated", S::UNAUTHORIZED, "No credential was given, or none that is valid."),
+        code("forbidden", S::FORBIDDEN, "The credential does not allow this."),
+        code("reserved", S::FORBIDDEN, "The key belongs to Keyward's own machinery."),
+        code(
+            "not-found",
+            S::NOT_FOUND,
+            "There is nothing, or nothing that the caller may know of.",
+        ),
+        code("unknown-store", S::NOT_FOUND, "The server has no such store."),
+        code("unknown-space", S::NOT_FOUND, "The schema declares no such space."),
+        code("unknown-index", S::NOT_FOUND, "The space has no such index."),
+        code(
+            "method-not-allowed",
+            S::METHOD_NOT_ALLOWED,
+            "The path exists, the method on it does not.",
+        ),
+        code("timeout", S::REQUEST_TIMEOUT, "The request did not arrive in time."),
+        code("timed-out", S::CONFLICT, "It was waited for as long as was asked, in vain."),
+        code("unique-clash", S::CONFLICT, "Another record has the same values in a unique index."),
+        code("id-taken", S::CONFLICT, "The id belongs to something with other content."),
+        code("index-not-ready", S::CONFLICT, "The index is being built or is disabled."),
+        code("contended", S::CONFLICT, "Others kept changing the same thing."),
+        code("locked", S::CONFLICT, "Somebody else holds a lock that is in the way."),
+        code("would-deadlock", S::CONFLICT, "The lock lies above one that the caller holds."),
+        code("lock-lost", S::CONFLICT, "The lock is no longer held by the caller."),
+        code("not-held", S::CONFLICT, "Nobody holds the lock."),
+        code("lost", S::CONFLICT, "The message is no longer held by this attempt."),
+        code("overtaken", S::CONFLICT, "Another process does the same."),
+        code("refused", S::CONFLICT, "The migration cannot be done as things are."),
+        code("foreign-value", S::CONFLICT, "The key holds something else."),
+        code("foreign-fence", S::CONFLICT, "The key was written under locks of another root."),
+        code("computation-failed", S::CONFLICT, "The value could not be computed a moment ago."),
+        code("in-progress", S::CONFLICT, "A request with the same idempotency key is under way."),
+        code("gone", S::GONE, "The history that was asked for is no longer kept."),
+        code(
+            "precondition-failed",
+            S::PRECONDITION_FAILED,
+            "What is there is not what the request expects.",
+        ),
+        code("limit-exceeded", S::PAYLOAD_TOO_LARGE, "The request is larger than a limit allows."),
+        code("value-too-large", S::PAYLOAD_TOO_LARGE, "The value is larger than its space allows."),
+        code(
+            "unsupported-media-type",
+            S::UNSUPPORTED_MEDIA_TYPE,
+            "The body is not of a type that is understood here.",
+        ),
+        code(
+            "schema-mismatch",
+            S::UNPROCESSABLE_ENTITY,
+            "The value is not what the schema of its space says.",
+        ),
+        code("unindexable", S::UNPROCESSABLE_ENTITY, "A field cannot be indexed as it is."),
+        code(
+            "idempotency-reuse",
+            S::UNPROCESSABLE_ENTITY,
+            "The idempotency key was used for another request.",
+        ),
+        code(
+            "too-many-locks",
+            S::TOO_MANY_REQUESTS,
+            "The root has as many holders or waiters as it takes.",
+        ),
+        code("rate-limited", S::TOO_MANY_REQUESTS, "The caller asks too often."),
+        code("over-quota", S::TOO_MANY_REQUESTS, "The caller has used up what it may use."),
+        code("unsupported", S::NOT_IMPLEMENTED, "The store's engine cannot do that."),
+        code(
+            "unavailable",
+            S::SERVICE_UNAVAILABLE,
+            "The store could not be reached; nothing was done.",
+        ),
+        code("overloaded", S::SERVICE_UNAVAILABLE, "The server has as much to do as it takes on."),
+        code("stopping", S::SERVICE_UNAVAILABLE, "The server is about to stop."),
+        code("outcome-unknown", S::GATEWAY_TIMEOUT, "It may or may not have been done."),
+        code("full", S::INSUFFICIENT_STORAGE, "There is no space left in the store."),
+        code("corrupt", S::INTERNAL_SERVER_ERROR, "The stored data is damaged."),
+        code(
+            "misplaced",
+            S::INTERNAL_SERVER_ERROR,
+            "The store cannot be opened where the configuration says.",
+        ),
+        code("internal", S::INTERNAL_SERVER_ERROR, "A fault of the server."),
+    ]
+};
+
+/// The code with this name; `internal`'s, if none has it.
+pub(crate) fn find(name: &str) -> Option<&'static Code> {
+    CODES.iter().find(|code| code.name == name)
+}

@@ -1,0 +1,62 @@
+//! What a server is told when it starts.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// Where a server listens when nobody says.
+pub const LISTEN_DEFAULT: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7480);
+
+/// Where the data of a server without a schema lies when nobody says.
+pub const STORE_DEFAULT: &str = "embedded:./keyward-data";
+
+/// What a server is told when it starts: sensible as it stands.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// How much a client may ask for.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { listen: LISTEN_DEFAULT, limits: Limits::default() }
+    }
+}
+
+/// How much, and how slowly, a client may ask.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The largest body of a request.
+    pub body_bytes_max: usize,
+    /// How long the headers of a request may take to arrive, and an idle connection may stay.
+    pub header_time_max: Duration,
+    /// How long the body of a request may take to arrive.
+    pub body_time_max: Duration,
+    /// How long an answer may take to be made. What only waits (locks, watches) is not bound by it.
+    pub answer_time_max: Duration,
+    /// How many connections are held at a time; more wait to be accepted.
+    pub connections_max: usize,
+    /// How many requests are worked on at a time; more are told that the server is overloaded.
+    pub requests_max: usize,
+    /// How many watches are held open at a time.
+    pub watches_max: usize,
+    /// How long a stop waits for requests under way.
+    pub drain_time_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 1024 * 1024,
+            header_time_max: Duration::from_secs(10),
+            body_time_max: Duration::from_secs(30),
+            answer_time_max: Duration::from_secs(30),
+            connections_max: 10_000,
+            requests_max: 1_024,
+            watches_max: 8_192,
+            drain_time_max: Duration::from_secs(20),
+        }
+    }
+}

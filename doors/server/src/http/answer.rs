@@ -1,0 +1,51 @@
+//! Putting answers together.
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+
+use super::conditional::etag;
+use super::text::Object;
+use crate::api::entries::Written;
+use crate::problem::Result;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Tells that an earlier request with the same idempotency key did it.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// JSON that is there as text.
+pub(crate) fn json(status: StatusCode, text: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(text.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// An answer without a body.
+pub(crate) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// What is said about a change that was made to a key.
+pub(crate) fn written(status: StatusCode, key: &str, done: &Written) -> Result<Response<Body>> {
+    let mut response = match &done.version {
+        Some(version) => {
+            let text = Object::new().text("key", key).text("version", &version.to_string());
+            let mut response = json(status, text.finish());
+            let (name, value) = etag(version)?;
+            response.headers_mut().insert(name, value);
+            response
+        }
+        None => empty(StatusCode::NO_CONTENT),
+    };
+    mark_replayed(&mut response, done.replayed);
+    Ok(response)
+}
+
+/// Says in an answer whether an earlier request did it.
+pub(crate) fn mark_replayed(response: &mut Response<Body>, replayed: bool) {
+    if replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+}

@@ -1,0 +1,214 @@
+//! Several entries at once: `/v1/stores/{store}/commit` and `/v1/stores/{store}/get`.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use keyward::{Commit, Expect, Key, Version};
+use serde::Deserialize;
+use serde_json::json as value;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::answer::{json, mark_replayed};
+use super::entries::{PAGE_MAX, drafted};
+use super::request::{At, Content, key};
+use super::text::{self, Object, quoted};
+use crate::api::commits::{self, Committed};
+use crate::app::App;
+use crate::auth::Identity;
+use crate::problem::{Problem, ProblemAnswers, Result};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(commit)).routes(routes!(get_many))
+}
+
+/// Checks and writes that happen together or not at all.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct CommitBody<'b> {
+    /// What must hold.
+    #[serde(default)]
+    checks: Vec<CheckBody>,
+    /// What to change; at most one write for each key.
+    #[serde(default, borrow)]
+    writes: Vec<WriteBody<'b>>,
+}
+
+/// What a key must be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct CheckBody {
+    key: String,
+    /// The version it must have; null, if it must not be there.
+    #[serde(deserialize_with = "Option::deserialize")]
+    version: Option<String>,
+}
+
+/// One change.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+enum WriteBody<'b> {
+    /// Set a key.
+    #[serde(borrow)]
+    Put(PutBody<'b>),
+    /// Remove a key.
+    Delete(KeyBody),
+    /// Add to the whole number that a key holds.
+    Add(AddBody),
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct PutBody<'b> {
+    key: String,
+    /// Any JSON.
+    #[serde(borrow)]
+    #[schema(value_type = serde_json::Value)]
+    value: &'b RawValue,
+    /// What to say about the value.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
+    metadata: Option<&'b RawValue>,
+    /// For how many seconds the entry shall live.
+    #[schema(minimum = 1)]
+    ttl: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct KeyBody {
+    key: String,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AddBody {
+    key: String,
+    amount: i64,
+}
+
+impl CommitBody<'_> {
+    fn commit(&self) -> Result<Commit> {
+        let mut commit = Commit::new();
+        for check in &self.checks {
+            let expect = match &check.version {
+                Some(version) => Expect::Version(Version::parse(version)),
+                None => Expect::Absent,
+            };
+            commit = commit.check(key(&check.key)?, expect);
+        }
+        for write in &self.writes {
+            commit = match write {
+                WriteBody::Put(put) => {
+                    commit.put(key(&put.key)?, drafted(put.value, put.metadata, put.ttl)?)
+                }
+                WriteBody::Delete(delete) => commit.delete(key(&delete.key)?),
+                WriteBody::Add(add) => commit.add(key(&add.key)?, add.amount),
+            };
+        }
+        Ok(commit)
+    }
+}
+
+/// A commit that was applied.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what is written as text")]
+struct AppliedBody {
+    /// The commit's place in the store's history, on engines that keep one.
+    revision: Option<u64>,
+    /// The new version of each written key, in the order of the writes; null for deletes.
+    versions: Vec<Option<String>>,
+}
+
+/// Applies all writes if all checks hold, else none.
+#[utoipa::path(
+    post,
+    path = "/v1/stores/{store}/commit",
+    tag = "entries",
+    params(
+        ("store" = String, Path, description = "The name of a store"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Sent again with the same key, the request is done once"),
+    ),
+    request_body = CommitBody<'_>,
+    responses((status = 200, description = "All of it is done", body = AppliedBody), ProblemAnswers),
+)]
+async fn commit(
+    State(app): State<App>,
+    who: Identity,
+    At(store): At<String>,
+    content: Content,
+) -> Result<Response<Body>> {
+    let commit = content.read::<CommitBody<'_>>()?.commit()?;
+    let mark = content.mark(&who)?;
+    let keys: Vec<Key> = commit.checks.iter().map(|check| check.key.clone()).collect();
+    match commits::commit(&who, app.store(&store)?, commit, mark.as_ref()).await? {
+        Committed::Applied { revision, versions, replayed } => {
+            let revision = revision.map_or("null".to_owned(), |revision| revision.to_string());
+            let versions = versions.iter().map(|version| match version {
+                Some(version) => quoted(&version.to_string()),
+                None => "null".to_owned(),
+            });
+            let text = Object::new().raw("revision", &revision).list("versions", versions);
+            let mut response = json(StatusCode::OK, text.finish());
+            mark_replayed(&mut response, replayed);
+            Ok(response)
+        }
+        Committed::Conflicted(failed) => {
+            let failed: Vec<_> = failed
+                .iter()
+                .map(|at| value!({ "check": at, "key": keys.get(*at).map(ToString::to_string) }))
+                .collect();
+            Err(Problem::new("precondition-failed", "not every check holds")
+                .hint("Read the keys again, and decide anew; nothing was done.")
+                .with("failed", failed))
+        }
+    }
+}
+
+/// Keys to read.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct KeysBody {
+    /// Up to 1000.
+    #[schema(max_items = 1000)]
+    keys: Vec<String>,
+}
+
+/// What some keys hold.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what is written as text")]
+struct EntriesBody {
+    /// In the order of the keys; null, where there is nothing.
+    entries: Vec<Option<serde_json::Value>>,
+}
+
+/// Reads several entries.
+#[utoipa::path(
+    post,
+    path = "/v1/stores/{store}/get",
+    tag = "entries",
+    params(("store" = String, Path, description = "The name of a store")),
+    request_body = KeysBody,
+    responses((status = 200, description = "What they hold", body = EntriesBody), ProblemAnswers),
+)]
+async fn get_many(
+    State(app): State<App>,
+    who: Identity,
+    At(store): At<String>,
+    content: Content,
+) -> Result<Response<Body>> {
+    let asked: KeysBody = content.read()?;
+    if asked.keys.len() > PAGE_MAX {
+        let detail = format!("up to {PAGE_MAX} keys are read at once, not {}", asked.keys.len());
+        return Err(Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time."));
+    }
+    let keys = asked.keys.iter().map(|text| key(text)).collect::<Result<Vec<_>>>()?;
+    let entries = commits::get_many(&who, app.store(&store)?, &keys).await?;
+    let entries = keys.iter().zip(&entries).map(|(key, entry)| match entry {
+        Some(entry) => text::entry(key, entry),
+        None => "null".to_owned(),
+    });
+    Ok(json(StatusCode::OK, Object::new().list("entries", entries).finish()))
+}

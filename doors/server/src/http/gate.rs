@@ -1,0 +1,150 @@
+//! What every request passes through, on its way in and out.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, Response};
+use axum::middleware::Next;
+use axum::response::IntoResponse;
+use futures_util::FutureExt;
+use tokio::time::Instant;
+
+use crate::app::App;
+use crate::auth::Identity;
+use crate::metrics::{Ended, Refused, Route};
+use crate::problem::{Problem, Result};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest id of a client's own that is taken over.
+const REQUEST_ID_BYTES_MAX: usize = 64;
+
+/// Lets those pass whose credential is good.
+pub(super) async fn admit(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response<Body>> {
+    let who = app.auth().identify(request.headers()).await?;
+    request.extensions_mut().insert(who.clone());
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(who);
+    Ok(response)
+}
+
+/// Counts, logs and bounds all requests, and turns faults into answers.
+pub(super) async fn watch_over(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
+    let began = Instant::now();
+    let method = known(request.method());
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or("none", MatchedPath::as_str).to_owned();
+    let id = request_id(&app, &request);
+    let metrics = app.metrics();
+
+    let mut response = match app.requests().try_acquire() {
+        Ok(_permit) => {
+            metrics.under_way.inc();
+            let time_max = app.limits().answer_time_max;
+            let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+            let answer = match tokio::time::timeout(time_max, answer).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_panic)) => Problem::new("internal", "the server made a mistake")
+                    .hint("It may or may not have been done. Please report this.")
+                    .into_response(),
+                Err(_) => too_late(method).into_response(),
+            };
+            metrics.under_way.dec();
+            answer
+        }
+        Err(_) => Problem::new("overloaded", "the server has as much to do as it takes on")
+            .hint("Try again in a moment; nothing was done.")
+            .retryable()
+            .header(axum::http::header::RETRY_AFTER, HeaderValue::from_static("1"))
+            .into_response(),
+    };
+
+    if let Ok(value) = HeaderValue::try_from(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    let problem = response.extensions().get::<Problem>();
+    let tenant = response.extensions().get::<Identity>().map(|who| who.tenant().name());
+    if let Some(problem) = problem {
+        metrics.refused.get_or_create(&Refused { code: problem.code() }).inc();
+    }
+    let code = problem.map(Problem::code);
+    match problem.filter(|problem| problem.status().is_server_error()) {
+        Some(problem) => tracing::error!(
+            id,
+            method,
+            route,
+            status,
+            code,
+            tenant,
+            detail = problem.detail(),
+            took_us = took.as_micros(),
+            "a request failed"
+        ),
+        None => tracing::info!(
+            id,
+            method,
+            route,
+            status,
+            code,
+            tenant,
+            took_us = took.as_micros(),
+            "answered"
+        ),
+    }
+    let named = Route { method, route };
+    metrics.seconds.get_or_create(&named).observe(took.as_secs_f64());
+    let Route { method, route } = named;
+    metrics.requests.get_or_create(&Ended { method, route, status }).inc();
+    response
+}
+
+/// What is told when an answer takes too long: a change may have been made by then.
+fn too_late(method: &str) -> Problem {
+    match method {
+        "GET" | "HEAD" => Problem::new("unavailable", "the store took too long to answer")
+            .hint("Try again in a moment.")
+            .retryable(),
+        _ => Problem::new("outcome-unknown", "the store took too long to answer").hint(
+            "It may or may not have been done: read before trying again, or send the same \
+                   request with the same Idempotency-Key.",
+        ),
+    }
+}
+
+/// Methods as labels; what a client makes up is not one.
+fn known(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::PUT => "PUT",
+        Method::POST => "POST",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// The client's own id, if it is one that can stand in a log, else a new one.
+fn request_id(app: &App, request: &Request) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let plain = |id: &&str| {
+        (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    let given = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(plain);
+    match given {
+        Some(id) => id.to_owned(),
+        None => format!("{}-{:x}", app.run(), NEXT.fetch_add(1, Ordering::Relaxed)),
+    }
+}

@@ -1,0 +1,78 @@
+//! The API over HTTP: thin handlers over `api`.
+
+mod answer;
+mod commits;
+mod conditional;
+mod entries;
+mod gate;
+mod health;
+mod pages;
+mod request;
+mod stores;
+mod text;
+mod watch;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::app::App;
+use crate::problem::Problem;
+
+/// The routes that need a credential, with their description.
+fn described() -> (Router<App>, OpenApi) {
+    let info = InfoBuilder::new()
+        .title("Keyward")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(
+            "The data layer over key-value stores. Keys are segments with colons between them; a \
+             key in a path is percent-encoded as one segment. Versions are strong entity tags. \
+             Problems are told as RFC 9457 says, with a `code` for programs, a `hint` for people, \
+             and whether the same request may succeed later.",
+        ))
+        .build();
+    let base = OpenApiBuilder::new().info(info).build();
+    let (router, mut api) = OpenApiRouter::with_openapi(base)
+        .merge(stores::routes())
+        .merge(entries::routes())
+        .merge(commits::routes())
+        .merge(watch::routes())
+        .split_for_parts();
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("An API key (`kw_…`) or a token of the configured issuer"))
+        .build();
+    let components = api.components.get_or_insert_default();
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    (router, api)
+}
+
+/// The description of the API, as it is checked into the tree.
+pub fn openapi() -> OpenApi {
+    described().1
+}
+
+/// Everything that is answered.
+pub(crate) fn router(app: App) -> Router {
+    let (api, description) = described();
+    let api = api.layer(from_fn_with_state(app.clone(), gate::admit));
+    Router::new()
+        .merge(api)
+        .merge(pages::routes(description))
+        .merge(health::routes())
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(from_fn_with_state(app.clone(), gate::watch_over))
+        .with_state(app)
+}
+
+async fn nothing_here() -> Problem {
+    Problem::not_found("there is nothing at this path").hint("GET /docs lists what there is.")
+}
+
+async fn no_such_method() -> Problem {
+    Problem::new("method-not-allowed", "this path has other methods")
+        .hint("GET /docs lists what there is.")
+}

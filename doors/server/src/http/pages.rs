@@ -1,0 +1,78 @@
+//! Pages for people: what runs here, the documentation, what problems mean.
+
+use std::fmt::Write;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Path;
+use axum::http::{HeaderName, HeaderValue, Response, header};
+use axum::response::{IntoResponse, Redirect};
+use axum::routing::get;
+use utoipa::openapi::OpenApi;
+use utoipa_swagger_ui::SwaggerUi;
+
+use crate::app::App;
+use crate::catalogue::{self, CODES};
+use crate::problem::Problem;
+
+const HOME: &str = include_str!("../pages/home.html");
+const HOME_SCRIPT: &str = include_str!("../pages/home.js");
+const PROBLEMS: &str = include_str!("../pages/problems.html");
+
+pub(super) fn routes(description: OpenApi) -> Router<App> {
+    Router::new()
+        .route("/", get(home))
+        .route("/home.js", get(home_script))
+        .route("/problems", get(problems))
+        .route("/problems/{code}", get(one_problem))
+        .merge(SwaggerUi::new("/docs").url("/openapi.json", description))
+}
+
+async fn home() -> Response<Body> {
+    page("text/html; charset=utf-8", HOME.replace("<!--version-->", env!("CARGO_PKG_VERSION")))
+}
+
+async fn home_script() -> Response<Body> {
+    page("text/javascript; charset=utf-8", HOME_SCRIPT.to_owned())
+}
+
+/// Every code, with its status and meaning.
+async fn problems() -> Response<Body> {
+    let mut rows = String::new();
+    for code in CODES {
+        // Writing to a text does not fail.
+        let _ = write!(
+            rows,
+            "<tr id=\"{0}\"><td><code>{0}</code></td><td>{1}</td><td>{2}</td></tr>",
+            code.name,
+            code.status.as_u16(),
+            code.means
+        );
+    }
+    page("text/html; charset=utf-8", PROBLEMS.replace("<!--rows-->", &rows))
+}
+
+async fn one_problem(Path(code): Path<String>) -> Response<Body> {
+    match catalogue::find(&code) {
+        Some(code) => Redirect::to(&format!("/problems#{}", code.name)).into_response(),
+        None => Problem::not_found("there is no such code").into_response(),
+    }
+}
+
+fn page(kind: &'static str, text: String) -> Response<Body> {
+    const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
+                          connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
+                          form-action 'none'; frame-ancestors 'none'";
+    let mut response = Response::new(Body::from(text));
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ];
+    for (name, value) in headers {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

@@ -1,0 +1,160 @@
+//! Taking requests apart: paths, parameters, bodies. What is wrong with them is told as a problem.
+
+use std::fmt::Display;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, Uri, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use keyward::{Json, Key, Prefix};
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::auth::Identity;
+use crate::idempotency::Mark;
+use crate::problem::{Problem, Result};
+
+/// The variables of the path.
+pub(crate) struct At<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+        let Path(found) = Path::from_request_parts(parts, state).await.map_err(unclear)?;
+        Ok(Self(found))
+    }
+}
+
+/// The parameters after the question mark.
+pub(crate) struct Parameters<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self> {
+        let Query(found) = Query::try_from_uri(&parts.uri).map_err(unclear)?;
+        Ok(Self(found))
+    }
+}
+
+fn unclear(error: impl Display) -> Problem {
+    Problem::invalid(error.to_string())
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Identity {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
+            Problem::new("internal", "this route is not behind the check of credentials")
+        })
+    }
+}
+
+/// The whole body, with the rest of the request that tells one from another.
+pub(crate) struct Content {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    bytes: Bytes,
+}
+
+impl FromRequest<App> for Content {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
+        let (parts, body) = request.into_parts();
+        let bytes_max = app.limits().body_bytes_max;
+        let too_large = || {
+            Problem::new("limit-exceeded", format!("a body has at most {bytes_max} bytes here"))
+                .hint("Make the request smaller, or split it; nothing was done.")
+        };
+        let announced = parts.headers.get(header::CONTENT_LENGTH);
+        let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if announced.is_some_and(|bytes| bytes > bytes_max) {
+            return Err(too_large());
+        }
+        let body = Limited::new(body, bytes_max).collect();
+        let bytes = match tokio::time::timeout(app.limits().body_time_max, body).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
+            Ok(Err(error)) => return Err(unclear(error)),
+            Err(_) => {
+                return Err(Problem::new("timeout", "the body did not arrive in time")
+                    .hint("Send it faster; nothing was done.")
+                    .retryable());
+            }
+        };
+        Ok(Self { method: parts.method, uri: parts.uri, headers: parts.headers, bytes })
+    }
+}
+
+impl Content {
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn require_type(&self, known: &[&str]) -> Result<()> {
+        let Some(given) = self.headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+        let given = given.to_str().unwrap_or_default();
+        let given = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if known.contains(&given.as_str()) {
+            return Ok(());
+        }
+        Err(Problem::new("unsupported-media-type", format!("the body is of the type {given:?}"))
+            .hint(format!("Send {}.", known.join(" or "))))
+    }
+
+    /// The body as a value that can be stored.
+    pub fn json(&self) -> Result<Json> {
+        self.require_type(&["application/json"])?;
+        stored(self.bytes.clone())
+    }
+
+    /// The body as a JSON Merge Patch.
+    pub fn merge_patch(&self) -> Result<Json> {
+        self.require_type(&["application/merge-patch+json", "application/json"])?;
+        stored(self.bytes.clone())
+    }
+
+    /// The body as something that is understood here.
+    pub fn read<'b, T: serde::Deserialize<'b>>(&'b self) -> Result<T> {
+        self.require_type(&["application/json"])?;
+        serde_json::from_slice(&self.bytes)
+            .map_err(|error| Problem::invalid(format!("the body cannot be read: {error}")))
+    }
+
+    /// What is to be remembered, if the client asks for it.
+    pub fn mark(&self, who: &Identity) -> Result<Option<Mark>> {
+        let Some(chosen) = self.headers.get("idempotency-key") else { return Ok(None) };
+        let Ok(chosen) = chosen.to_str() else {
+            return Err(Problem::invalid("an idempotency key has visible ASCII characters only"));
+        };
+        let condition = |name| self.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
+        let parts = [
+            self.method.as_str().as_bytes(),
+            self.uri.path().as_bytes(),
+            self.uri.query().unwrap_or_default().as_bytes(),
+            condition(header::IF_MATCH),
+            condition(header::IF_NONE_MATCH),
+            &self.bytes,
+        ];
+        Mark::new(who, chosen, &parts).map(Some)
+    }
+}
+
+fn stored(bytes: Bytes) -> Result<Json> {
+    Json::parse(bytes).map_err(|error| Problem::invalid(format!("the body is {error}")))
+}
+
+/// A key in the text of a request.
+pub(crate) fn key(text: &str) -> Result<Key> {
+    Key::parse(text).map_err(|error| Problem::unreadable("key", &error))
+}
+
+/// A prefix in the text of a request.
+pub(crate) fn prefix(text: &str) -> Result<Prefix> {
+    Prefix::parse(text).map_err(|error| Problem::unreadable("prefix", &error))
+}

@@ -1,0 +1,140 @@
+//! What changes, as it happens: `/v1/stores/{store}/watch`, as server-sent events.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{Event as Sent, KeepAlive, Sse};
+use futures_util::{Stream, StreamExt};
+use keyward::{ChangeKind, Event, Revision};
+use prometheus_client::metrics::gauge::Gauge;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::request::{At, Parameters, prefix};
+use super::text::Object;
+use crate::api::watching;
+use crate::app::App;
+use crate::auth::Identity;
+use crate::problem::{Problem, ProblemAnswers, Result};
+
+/// How often a watch in which nothing happens gives a sign of life.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(watch))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct WatchParameters {
+    /// Below which prefix: segments with colons between and after them; everything, if left out.
+    #[serde(default)]
+    prefix: String,
+    /// After which revision; from now on, if left out.
+    since: Option<u64>,
+}
+
+/// Tells which keys change, as server-sent events:
+///
+/// - `reached`: everything up to this revision has been told. The first event is one of these: list
+///   then, and nothing is missed.
+/// - `changed`: the keys that one commit changed. Read them for their values.
+/// - `too-old`: the history that was asked for is no longer kept. List again, and watch from now.
+///
+/// The id of an event is its revision: sent back as `Last-Event-ID`, the watch goes on there.
+#[utoipa::path(
+    get,
+    path = "/v1/stores/{store}/watch",
+    tag = "entries",
+    params(
+        ("store" = String, Path, description = "The name of a store"),
+        WatchParameters,
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was received"),
+    ),
+    responses(
+        (status = 200, description = "Events, for as long as the client listens", content_type = "text/event-stream", body = String),
+        ProblemAnswers,
+    ),
+)]
+async fn watch(
+    State(app): State<App>,
+    who: Identity,
+    At(store): At<String>,
+    Parameters(asked): Parameters<WatchParameters>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
+    let resumed = match headers.get("last-event-id") {
+        Some(id) => {
+            let id = id.to_str().ok().and_then(|id| id.parse().ok());
+            Some(id.ok_or_else(|| Problem::invalid("Last-Event-ID is no revision"))?)
+        }
+        None => None,
+    };
+    let since = resumed.or(asked.since).map(Revision);
+    let events = watching::watch(&who, app.store(&store)?, &prefix(&asked.prefix)?, since)?;
+    let Ok(permit) = app.watches().clone().try_acquire_owned() else {
+        return Err(Problem::new("overloaded", "as many watches are open as this server holds")
+            .hint("Try again later.")
+            .retryable());
+    };
+    let open = Open::new(app.metrics().watches.clone());
+    let lifecycle = app.lifecycle().clone();
+    let told = events.map(move |event| {
+        let _held = (&permit, &open);
+        Ok(sent(event))
+    });
+    let stopping = async move { lifecycle.stopping().await };
+    let told = told.take_until(Box::pin(stopping));
+    Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
+}
+
+/// Counts a watch for as long as it is open.
+struct Open(Gauge);
+
+impl Open {
+    fn new(gauge: Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+fn sent(event: Result<Event>) -> Sent {
+    match event {
+        Ok(Event::Reached(revision)) => {
+            let data = Object::new().raw("revision", &revision.to_string());
+            Sent::default().event("reached").id(revision.to_string()).data(data.finish())
+        }
+        Ok(Event::Changed { revision, changes }) => {
+            let changes = changes.iter().map(|change| {
+                let kind = match change.kind {
+                    ChangeKind::Put => "put",
+                    ChangeKind::Deleted => "deleted",
+                    ChangeKind::Expired => "expired",
+                };
+                Object::new().text("key", &change.key.to_string()).text("kind", kind).finish()
+            });
+            let data =
+                Object::new().raw("revision", &revision.to_string()).list("changes", changes);
+            Sent::default().event("changed").id(revision.to_string()).data(data.finish())
+        }
+        Ok(Event::TooOld { earliest }) => {
+            let data = Object::new().raw("earliest", &earliest.to_string());
+            Sent::default().event("too-old").data(data.finish())
+        }
+        Err(problem) => {
+            let data = Object::new().text("code", problem.code()).text("detail", problem.detail());
+            Sent::default().event("problem").data(data.finish())
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Requests that may be sent again: what an `Idempotency-Key` did is remembered in the very commit
+//! that did it, so that a retry finds it done or not begun, whatever broke in between.
+
+use std::time::Duration;
+
+use keyward::{Commit, Expect, Expiry, Json, Key, Put, Store, Tier, Version};
+use serde::{Deserialize, Serialize};
+
+use crate::auth::Identity;
+use crate::problem::{Problem, Result};
+
+/// How long a request is remembered.
+pub(crate) const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest key that a client may choose.
+pub(crate) const KEY_BYTES_MAX: usize = 255;
+
+/// What is remembered of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    key: Key,
+    /// A hash of everything that the request asks for.
+    request: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Remembered {
+    request: String,
+    /// Whether what was written has a version, which is then that of this mark.
+    versioned: bool,
+}
+
+/// A request that was done before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Replay {
+    /// The version of what it wrote, if that has one.
+    pub version: Option<Version>,
+}
+
+impl Mark {
+    /// The mark of a request: `parts` are everything that it asks for.
+    pub fn new(who: &Identity, chosen: &str, parts: &[&[u8]]) -> Result<Self> {
+        if chosen.is_empty() || chosen.len() > KEY_BYTES_MAX {
+            return Err(Problem::invalid(format!(
+                "an idempotency key has 1 to {KEY_BYTES_MAX} bytes, not {}",
+                chosen.len()
+            )));
+        }
+        let name = hash(&[who.tenant().name().as_bytes(), chosen.as_bytes()]);
+        let key = Key::from_segments(["system", "idempotency", &name])
+            .map_err(|error| Problem::new("internal", error.to_string()))?;
+        Ok(Self { key, request: hash(parts) })
+    }
+
+    /// What the same request did before, if it did.
+    pub async fn replay(&self, store: &Store) -> Result<Option<Replay>> {
+        let Some(entry) = store.get(&self.key).await? else { return Ok(None) };
+        let remembered: Remembered = serde_json::from_slice(entry.value.as_bytes())
+            .map_err(|error| Problem::new("corrupt", format!("{}: {error}", self.key)))?;
+        if remembered.request != self.request {
+            return Err(Problem::new(
+                "idempotency-reuse",
+                "this idempotency key was used for another request",
+            )
+            .hint(
+                "Choose a new key for each thing to do, and send the same request with it again.",
+            ));
+        }
+        Ok(Some(Replay { version: remembered.versioned.then_some(entry.version) }))
+    }
+
+    /// The commit that also remembers this request, and is refused if it has been done.
+    pub fn added_to(&self, store: &Store, commit: Commit, versioned: bool) -> Result<Commit> {
+        if store.capabilities().tier() != Tier::Atomic {
+            return Err(Problem::new(
+                "unsupported",
+                format!(
+                    "the {} engine cannot change data and remember a request in one step",
+                    store.capabilities().engine
+                ),
+            )
+            .hint("Leave out Idempotency-Key, and use If-Match or If-None-Match instead."));
+        }
+        let remembered = Remembered { request: self.request.clone(), versioned };
+        let value = Json::from_value(&remembered)
+            .map_err(|error| Problem::new("internal", error.to_string()))?;
+        let put = Put::new(value).expiring(Expiry::After(REMEMBERED));
+        Ok(commit.check(self.key.clone(), Expect::Absent).put(self.key.clone(), put))
+    }
+}
+
+/// A hash of some texts, each with its length.
+fn hash(parts: &[&[u8]]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().to_hex().to_string()
+}

@@ -1,0 +1,95 @@
+//! What is counted about requests.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// A route, as it was declared: never what a client wrote, which has no bound and may be private.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Route {
+    pub method: &'static str,
+    pub route: String,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Ended {
+    pub method: &'static str,
+    pub route: String,
+    pub status: u16,
+}
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Refused {
+    pub code: &'static str,
+}
+
+/// What is counted about requests.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    pub requests: Family<Ended, Counter>,
+    pub seconds: Family<Route, Histogram, fn() -> Histogram>,
+    pub refused: Family<Refused, Counter>,
+    pub under_way: Gauge,
+    pub connections: Gauge,
+    pub connections_total: Counter<u64, AtomicU64>,
+    pub watches: Gauge,
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        let histogram: fn() -> Histogram = || {
+            Histogram::new([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0])
+        };
+        let mut metrics = Self {
+            registry: Registry::with_prefix("keyward"),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(histogram),
+            refused: Family::default(),
+            under_way: Gauge::default(),
+            connections: Gauge::default(),
+            connections_total: Counter::default(),
+            watches: Gauge::default(),
+        };
+        let registry = &mut metrics.registry;
+        registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
+        registry.register(
+            "http_request_seconds",
+            "How long answers took to be made",
+            metrics.seconds.clone(),
+        );
+        registry.register(
+            "http_problems",
+            "Answers that told of a problem, by its code",
+            metrics.refused.clone(),
+        );
+        registry.register(
+            "http_requests_under_way",
+            "Requests that are worked on",
+            metrics.under_way.clone(),
+        );
+        registry.register("http_connections", "Open connections", metrics.connections.clone());
+        registry.register(
+            "http_connections_accepted",
+            "Connections that were accepted",
+            metrics.connections_total.clone(),
+        );
+        registry.register("watches", "Open watches", metrics.watches.clone());
+        metrics
+    }
+
+    /// Everything, as Prometheus reads it.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}

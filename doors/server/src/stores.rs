@@ -1,0 +1,71 @@
+//! The stores that a server serves.
+
+use std::collections::BTreeMap;
+
+use keyward::records::Records;
+use keyward::schema::Schema;
+use keyward::{Data, Key, Store};
+
+use crate::problem::{Problem, Result};
+
+/// The name of the store of a server without a schema.
+const STORE_NAME: &str = "main";
+
+/// One store, called `main`, with no declared spaces: for servers without a schema.
+pub fn without_schema(url: &str) -> keyward::records::Result<Data> {
+    let schema = Schema::parse(&format!("[stores.{STORE_NAME}]\n"), "the default schema");
+    let schema = schema.map_err(|problems| {
+        keyward::Error::new(keyward::ErrorKind::Internal, problems.to_string())
+    })?;
+    Data::new(schema).at(STORE_NAME, url)
+}
+
+/// The stores that a server serves, all open.
+#[derive(Debug)]
+pub(crate) struct Stores {
+    served: BTreeMap<String, Served>,
+}
+
+/// A store that is served.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub name: String,
+    pub records: Records,
+}
+
+impl Stores {
+    /// Opens every store that is declared.
+    pub async fn open(data: &Data) -> Result<Self> {
+        let mut served = BTreeMap::new();
+        for store in &data.schema().stores {
+            let records = data.records(&store.name).await?;
+            served.insert(store.name.clone(), Served { name: store.name.clone(), records });
+        }
+        Ok(Self { served })
+    }
+
+    /// The store with a name.
+    pub fn get(&self, name: &str) -> Result<&Served> {
+        self.served.get(name).ok_or_else(|| {
+            let detail = format!("there is no store called {name:?}");
+            Problem::new("unknown-store", detail).hint("GET /v1/stores lists what there is.")
+        })
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Served> {
+        self.served.values()
+    }
+}
+
+impl Served {
+    pub fn store(&self) -> &Store {
+        self.records.store()
+    }
+
+    /// The space that a key belongs to, if any.
+    pub fn space_of(&self, key: &Key) -> Option<&str> {
+        let mut spaces = self.records.declarations();
+        spaces.find(|space| space.key.matches(key)).map(|space| space.name.as_str())
+    }
+}

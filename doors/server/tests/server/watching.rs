@@ -1,0 +1,95 @@
+//! Watches, and the end of a server that has some.
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use crate::fixture::{Running, answered, refused};
+
+/// The events of a watch, one after the other.
+struct Events {
+    body: futures_util::stream::BoxStream<'static, Vec<u8>>,
+    text: String,
+}
+
+impl Events {
+    async fn new(request: reqwest::RequestBuilder) -> Self {
+        let answer = answered(200, request).await;
+        assert_eq!(answer.headers()["content-type"], "text/event-stream");
+        let chunks = answer.bytes_stream().map(|chunk| chunk.unwrap().to_vec());
+        Self { body: chunks.boxed(), text: String::new() }
+    }
+
+    /// The next event: its name, its id, its data. `None` at the end.
+    async fn next(&mut self) -> Option<(String, String, Value)> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let (event, rest) = (event.to_owned(), rest.to_owned());
+                self.text = rest;
+                let field = |name: &str| {
+                    let mut lines = event.lines();
+                    let found = lines.find_map(|line| line.strip_prefix(&format!("{name}: ")));
+                    found.unwrap_or_default().to_owned()
+                };
+                if !event.starts_with(':') {
+                    let data = serde_json::from_str(&field("data")).unwrap();
+                    return Some((field("event"), field("id"), data));
+                }
+            } else {
+                let chunk = self.body.next().await?;
+                self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+            }
+        }
+    }
+
+    async fn changed(&mut self) -> (String, Value) {
+        loop {
+            let (name, id, data) = self.next().await.unwrap();
+            if name == "changed" {
+                return (id, data["changes"].clone());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watch_tells_what_changes_and_goes_on_where_it_ended() {
+    let server = Running::new().await;
+    let put = |key: &str| server.put(&format!("/v1/stores/main/entries/{key}"), "1");
+    answered(200, put("user:7:before")).await;
+    let watch = || server.get("/v1/stores/main/watch?prefix=user:7:");
+    let mut events = Events::new(watch()).await;
+    let (name, id, data) = events.next().await.unwrap();
+    assert_eq!((name.as_str(), data["revision"].to_string()), ("reached", id));
+    answered(200, put("user:70:other")).await;
+    answered(200, put("user:7:a").header("idempotency-key", "k")).await;
+    let (id, changes) = events.changed().await;
+    assert_eq!(changes, json!([{"key": "user:7:a", "kind": "put"}]));
+    drop(events);
+
+    let delete = server.request(reqwest::Method::DELETE, "/v1/stores/main/entries/user:7:a");
+    answered(204, delete).await;
+    let mut events = Events::new(watch().header("last-event-id", &id)).await;
+    assert_eq!(events.changed().await.1, json!([{"key": "user:7:a", "kind": "deleted"}]));
+    refused(400, "invalid", watch().header("last-event-id", "x")).await;
+    refused(403, "reserved", server.get("/v1/stores/main/watch?prefix=system:")).await;
+}
+
+#[tokio::test]
+async fn keywards_own_changes_are_not_told() {
+    let server = Running::new().await;
+    let mut events = Events::new(server.get("/v1/stores/main/watch")).await;
+    events.next().await.unwrap();
+    let put = server.put("/v1/stores/main/entries/a", "1").header("idempotency-key", "k");
+    answered(200, put).await;
+    assert_eq!(events.changed().await.1, json!([{"key": "a", "kind": "put"}]));
+}
+
+#[tokio::test]
+async fn a_stop_ends_watches_and_finishes_requests() {
+    let server = Running::new().await;
+    let mut events = Events::new(server.get("/v1/stores/main/watch")).await;
+    assert_eq!(events.next().await.unwrap().0, "reached");
+    answered(200, server.put("/v1/stores/main/entries/a", "1")).await;
+    server.stop().await;
+    while events.next().await.is_some() {}
+}
