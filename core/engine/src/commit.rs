@@ -5,7 +5,8 @@ use keyward_key::Key;
 
 use crate::{Json, Revision, Version};
 
-/// Checks and writes that happen together or not at all.
+/// Checks and writes that happen together or not at all. All entries that one commit writes have one
+/// version, so that it shows later what was written together.
 ///
 /// ```
 /// use keyward_engine::{Commit, Expect, Json, Put};
@@ -138,7 +139,9 @@ pub enum Outcome {
         /// on shared databases a commit with a lower revision may still be on its way. A watch
         /// tells such points itself ([`Event::Reached`](crate::Event::Reached)).
         revision: Option<Revision>,
-        /// The new version of each written key, in the order of the writes; `None` for deletes.
+        /// The new version of each written key, in the order of the writes; `None` for deletes. All
+        /// that are there are equal, those of numbers that were added to included: a commit has one
+        /// version.
         versions: Vec<Option<Version>>,
     },
     /// A check did not hold; nothing was written.

@@ -103,6 +103,7 @@ macro_rules! behaviours {
                 versions_do_not_come_back_after_delete_and_re_create,
                 versions_do_not_come_back_after_expiry_and_re_create,
                 the_outcome_tells_the_versions_that_reads_show,
+                all_entries_a_commit_writes_have_one_version,
                 revisions_grow_with_every_commit_that_changes_something,
             }
             expiry {

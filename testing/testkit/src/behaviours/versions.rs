@@ -72,6 +72,42 @@ pub async fn the_outcome_tells_the_versions_that_reads_show(subject: Subject) {
     }
 }
 
+pub async fn all_entries_a_commit_writes_have_one_version(subject: Subject) {
+    let (made, kept, gone) = (key("made"), key("kept"), key("gone"));
+    let (sum, first) = (key("sum"), key("first"));
+    for key in [&kept, &gone, &sum] {
+        subject.put(key, put("1")).await;
+    }
+    let mut commit =
+        Commit::new().put(made.clone(), put("1")).put(kept.clone(), put("1")).delete(gone.clone());
+    let mut written = vec![made, kept];
+    // Numbers too: one that is there, and one that is not.
+    if subject.capabilities().add {
+        commit = commit.add(sum.clone(), 1).add(first.clone(), 1);
+        written.extend([sum, first]);
+    }
+    if subject.limits().commit_keys_max < commit.writes.len() {
+        return subject.assert_refused(commit, ErrorKind::LimitExceeded).await;
+    }
+    // Only puts, some of keys that are there, may take another way through an engine.
+    let puts = written.iter().fold(Commit::new(), |commit, key| commit.put(key.clone(), put("2")));
+    let mut last = None;
+    for commit in [commit, puts] {
+        let Outcome::Applied { versions, .. } = subject.commit(commit).await else {
+            panic!("nothing was checked");
+        };
+        let told: HashSet<_> = versions.into_iter().flatten().collect();
+        let mut shown = HashSet::new();
+        for key in &written {
+            shown.insert(subject.present(key).await.version);
+        }
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(shown, told);
+        assert_ne!(last.as_ref(), Some(&told), "another commit has another version");
+        last = Some(told);
+    }
+}
+
 pub async fn revisions_grow_with_every_commit_that_changes_something(subject: Subject) {
     let slot = key("slot");
     let commit = async |commit: Commit| match subject.commit(commit).await {
