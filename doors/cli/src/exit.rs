@@ -185,7 +185,7 @@ impl From<&records::Error> for Exit {
             | Error::BadCursor(_)
             | Error::BadChange(_) => Self::Invalid,
             Error::Forbidden { .. } => Self::Forbidden,
-            Error::UniqueClash { .. } => Self::Conflict,
+            Error::UniqueClash { .. } | Error::RiderRefused { .. } => Self::Conflict,
             Error::ValueTooLarge { .. } | Error::IndexNotReady { .. } => Self::Unable,
             Error::Contended { .. } => Self::Unavailable,
             Error::Damaged(_) => Self::Corrupt,

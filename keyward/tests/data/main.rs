@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod riding;
+
 use std::path::Path;
 
 use keyward::records::{Caller, Draft, Error};

@@ -121,6 +121,16 @@ pub enum Error {
     /// The change that was asked for cannot be made to this value.
     #[error("{0}")]
     BadChange(String),
+    /// Checks of the [rider](crate::Space::with_rider) did not hold, whatever else did not; nothing
+    /// was changed.
+    #[error(
+        "what was to be done together with the change cannot be: of its checks, {} did not hold",
+        numbers(failed)
+    )]
+    RiderRefused {
+        /// Those that did not hold, as indices into the rider's checks.
+        failed: Vec<usize>,
+    },
     /// What is kept about the records makes no sense.
     #[error("what the store keeps about its records is damaged: {0}")]
     Damaged(String),
@@ -128,6 +138,10 @@ pub enum Error {
 
 fn holder_text(holder: &Option<Key>) -> String {
     holder.as_ref().map(|key| format!(", of the record {key}")).unwrap_or_default()
+}
+
+fn numbers(checks: &[usize]) -> String {
+    checks.iter().map(|check| format!("number {check}")).collect::<Vec<_>>().join(", ")
 }
 
 fn join(mismatches: &[Mismatch]) -> String {
@@ -153,6 +167,7 @@ impl Error {
             Self::BadCursor(_) => "bad-cursor",
             Self::Contended { .. } => "contended",
             Self::BadChange(_) => "bad-change",
+            Self::RiderRefused { .. } => "rider-refused",
             Self::Damaged(_) => ErrorKind::Corrupt.code(),
         }
     }
@@ -178,6 +193,9 @@ impl Error {
             Self::NeedsScan { .. } => "Name an index, or allow the scan.",
             Self::BadCursor(_) => "Begin again with the first page.",
             Self::Contended { .. } => "Try again; nothing was done.",
+            Self::RiderRefused { .. } => {
+                "Read what the rider checks; nothing was changed this time."
+            }
             Self::Damaged(_) => "Run keyward doctor, and keep a copy of the store.",
         }
     }

@@ -9,6 +9,8 @@
 //! | atomic | in one commit | exact |
 //! | recoverable | by a protocol that leaves an intent in the record | exact; leftovers are dropped by readers and removed later |
 //! | advisory | one after the other | best effort |
+//!
+//! On the atomic tier other keys can be part of that commit: see [`Space::with_rider`].
 
 mod access;
 mod bookkeeping;
@@ -32,6 +34,7 @@ mod places;
 mod query;
 mod records;
 mod relocate;
+mod rider;
 mod space;
 mod walk;
 mod within;

@@ -96,7 +96,7 @@ impl Records {
             return Err(Error::UnknownSpace { name: name.to_owned(), known: known.join(", ") });
         };
         let access = Access::new(space.clone(), caller.clone())?;
-        Ok(Space { shared: self.shared.clone(), access })
+        Ok(Space { shared: self.shared.clone(), access, rider: None })
     }
 
     /// The declarations, by name.

@@ -61,6 +61,11 @@ impl Space {
         if key == new {
             return Err(Error::BadChange(format!("{key} is the key it has already")));
         }
+        if self.rider.is_some() || to.rider.is_some() {
+            let message =
+                "a record that gets another key carries no rider: its versions may go ahead";
+            return Err(Error::BadChange(message.to_owned()));
+        }
         let old = self.access.admit(key, Act::Write)?;
         let new = to.access.admit(new, Act::Write)?;
         write::relocate(self, &old, to, &new).await

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Json, Tier};
+use keyward_engine::{Commit, Json, Tier};
 use keyward_key::{Bindings, Key};
 use keyward_schema::Space as Declaration;
 
@@ -21,6 +21,8 @@ use crate::{Caller, Error, Merge, Result, write};
 pub struct Space {
     pub(crate) shared: Arc<Shared>,
     pub(crate) access: Access,
+    /// What every change carries in its commit.
+    pub(crate) rider: Option<Arc<Commit>>,
 }
 
 /// One of several changes made together.
@@ -206,7 +208,9 @@ impl Space {
     async fn touch(&self, target: Admitted, current: &Current) -> Result<Written> {
         let ttl = self.sliding_ttl(current).map_or(Ttl::Keep, Ttl::After);
         let expect = Precondition::Version(current.record.version.clone());
-        write::one(self, Change { target, expect, ttl, kind: ChangeKind::Touch }).await
+        // Whoever reads changes nothing that a rider could belong to.
+        let touch = Change { target, expect, ttl, kind: ChangeKind::Touch };
+        write::one(&self.without_rider(), touch).await
     }
 
     /// The entries of a value in some indexes.

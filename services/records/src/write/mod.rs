@@ -24,6 +24,7 @@ const ATTEMPTS_MAX: usize = 64;
 
 /// Makes one change.
 pub(crate) async fn one(space: &Space, change: Change<'_>) -> Result<Written> {
+    space.admit_rider()?;
     match space.guarantee() {
         Tier::Atomic => {
             let mut written = atomic::write(space, &mut [change]).await?;

@@ -14,5 +14,6 @@ mod places;
 mod querying;
 mod racing;
 mod refusing;
+mod riding;
 mod sharing;
 mod unfit;

@@ -34,7 +34,10 @@ pub(super) async fn write(space: &Space, changes: &mut [Change<'_>]) -> Result<V
         }
         let currents = read(space, changes, attempt).await?;
         let planned = match plan(space, &catalog, changes, &currents).await? {
-            Planned::Done(written) => return Ok(written),
+            Planned::Done(written) => {
+                space.check_rider().await?;
+                return Ok(written);
+            }
             Planned::Commit(planned) => planned,
         };
         let Assembled { commit, meanings, order } = planned.assemble(space, &catalog)?;
@@ -49,8 +52,8 @@ pub(super) async fn write(space: &Space, changes: &mut [Change<'_>]) -> Result<V
     Err(Error::Contended { key, attempts: ATTEMPTS_MAX })
 }
 
-/// Why a commit was refused: an error if another record has a unique value, else nothing that does
-/// not pass when it is planned again.
+/// Why a commit was refused: an error if a rider's check does not hold, or another record has a unique
+/// value, else nothing that does not pass when it is planned again.
 async fn look_again<'m>(
     space: &Space,
     planned: &Plan,
@@ -60,15 +63,20 @@ async fn look_again<'m>(
     let shared = &space.shared;
     let mut clash = None;
     let mut stale = false;
+    let mut refused = Vec::new();
     for meaning in failed {
         match meaning {
             Meaning::Unique(step, entry) => clash = Some((*step, entry)),
             Meaning::Record | Meaning::History => stale = true,
+            Meaning::Rider(check) => refused.push(*check),
             Meaning::Catalog => {
                 stale = true;
                 *catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
             }
         }
+    }
+    if !refused.is_empty() {
+        return Err(Error::RiderRefused { failed: refused });
     }
     // With a stale record the clash may be with what it held itself.
     if let (Some((step, entry)), false) = (clash, stale)

@@ -66,6 +66,8 @@ pub(super) enum Meaning {
     History,
     /// A unique entry that a change wants for itself.
     Unique(usize, IndexEntry),
+    /// A check of the rider, by its place there.
+    Rider(usize),
 }
 
 pub(super) struct Assembled {
@@ -142,6 +144,8 @@ impl Plan {
                 }
             });
         }
+        let (commit, ridden) = space.join_rider(catalog, commit)?;
+        meanings.extend((0..ridden).map(Meaning::Rider));
         Ok(Assembled { commit, meanings, order })
     }
 
