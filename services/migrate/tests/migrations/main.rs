@@ -14,4 +14,5 @@ mod racing;
 mod rekeying;
 mod simulated;
 mod transforming;
+mod unique;
 mod versions;

@@ -18,14 +18,15 @@ use crate::fixture::{
 };
 use crate::rekeying::rekey;
 use crate::simulated::{World, count_up, migrator, simulate};
+use crate::unique::check_slugs;
 
-const RECORDS: usize = 8;
-const WRITERS: usize = 3;
-const OLD: &str = "notes:{id}";
+pub const RECORDS: usize = 8;
+pub const WRITERS: usize = 3;
+pub const OLD: &str = "notes:{id}";
 const NEW: &str = "papers:{id}";
 
 /// Notes that are counted up, by state; with one slug each, if that is declared.
-fn schema(pattern: &str, slugs: bool) -> String {
+pub fn schema(pattern: &str, slugs: bool) -> String {
     let slugs = if slugs {
         "[spaces.notes.indexes.slug]\nfield = \"slug\"\ntype = \"text\"\nunique = true\n"
     } else {
@@ -49,7 +50,7 @@ field = "state"
     )
 }
 
-async fn fill(records: &Records) {
+pub async fn fill(records: &Records) {
     for n in 0..RECORDS {
         let draft = Draft::new(json(&format!(r#"{{"n":0,"state":"old","slug":"s{n}"}}"#)));
         let at = key(&format!("notes:{n}"));
@@ -100,7 +101,7 @@ async fn count_in_both(
 }
 
 /// That no record lacks an entry: what writers leave behind themselves does not matter.
-async fn assert_nothing_missing(records: &Records) {
+pub async fn assert_nothing_missing(records: &Records) {
     let report = Doctor::new(records.clone()).repair(true).run(|_| ()).await.unwrap();
     for code in ["missing-entry", "wrong-entry", "taken-entry", "unknown-key"] {
         assert!(!report.counts.contains_key(code), "{:#?}", report.found);
@@ -191,89 +192,6 @@ fn nothing_that_is_written_while_values_change_is_lost_key_by_key() {
     simulate(path, Tier::Recoverable, changed_under_writers);
 }
 
-/// Gives records other slugs, of which there are few, until told to stop.
-async fn rename(space: Space, mut rng: Rng, slugs: usize, stop: Arc<AtomicBool>) {
-    while !stop.load(Ordering::Relaxed) {
-        let at = key(&format!("notes:{}", rng.usize(..RECORDS)));
-        let value = format!(r#"{{"n":0,"state":"old","slug":"s{}"}}"#, rng.usize(..slugs));
-        match space.put(&at, Draft::new(json(&value))).await {
-            Ok(_) | Err(Error::UniqueClash { .. } | Error::Contended { .. }) => {}
-            Err(error) => panic!("{error}"),
-        }
-        tokio::task::yield_now().await;
-    }
-}
-
-/// That no two records have one slug, and each is found by it.
-async fn check_slugs(quiet: &Records) {
-    let notes = operator(quiet, "notes");
-    let mut held = BTreeMap::new();
-    for (at, value) in rows(quiet.store(), "notes").await {
-        let value: serde_json::Value = serde_json::from_str(&value).unwrap();
-        let slug = value["slug"].as_str().unwrap().to_owned();
-        if let Some(other) = held.insert(slug.clone(), at.clone()) {
-            panic!("{other} and {at} both have {slug}");
-        }
-        let found = notes.query(&Query::index("slug").equal(slug)).await.unwrap().records;
-        assert_eq!(found.iter().map(|it| it.key.to_string()).collect::<Vec<_>>(), [at]);
-    }
-}
-
-async fn unique_under_writers(world: World, mut rng: Rng) -> State {
-    fill(&world.records(&schema(OLD, false))).await;
-    let stop = Arc::new(AtomicBool::new(false));
-    // With many slugs most runs have no clash, with few most have one.
-    let slugs = [RECORDS + 2, 400][rng.usize(..2)];
-    let mut writers = Vec::new();
-    for _ in 0..WRITERS {
-        let notes = operator(&world.process(&schema(OLD, false), &mut rng), "notes");
-        writers.push(tokio::spawn(rename(notes, rng.fork(), slugs, stop.clone())));
-    }
-    let after = world.process(&schema(OLD, true), &mut rng);
-    let step = crate::fixture::add(&after, "notes", "slug");
-    let done = migrator(&after).run(step, |_| ()).await.unwrap();
-    stop.store(true, Ordering::Relaxed);
-    for writer in writers {
-        writer.await.unwrap();
-    }
-    let quiet = world.records(&schema(OLD, true));
-    let state = quiet.catalog().await.unwrap().indexes["slug"].state;
-    match done.state {
-        State::Done => {
-            assert_eq!(state, IndexState::Readable);
-            check_slugs(&quiet).await;
-            assert_nothing_missing(&quiet).await;
-        }
-        State::Failed => {
-            assert_eq!(state, IndexState::Disabled);
-            assert!(done.counts.problems > 0);
-            let left = rows(quiet.store(), "index:slug").await;
-            assert!(left.is_empty(), "{left:?}");
-        }
-        other => panic!("{other:?}"),
-    }
-    done.state
-}
-
-fn assert_both(states: &[State]) {
-    if std::env::var_os("KEYWARD_SEED").is_none() {
-        assert!(states.contains(&State::Done) && states.contains(&State::Failed), "{states:?}");
-    }
-}
-
-#[test]
-fn a_unique_index_made_under_writers_is_exact_or_given_up() {
-    let path = "migrations::racing::a_unique_index_made_under_writers_is_exact_or_given_up";
-    assert_both(&simulate(path, Tier::Atomic, unique_under_writers));
-}
-
-#[test]
-fn a_unique_index_made_under_writers_is_exact_or_given_up_key_by_key() {
-    let path =
-        "migrations::racing::a_unique_index_made_under_writers_is_exact_or_given_up_key_by_key";
-    assert_both(&simulate(path, Tier::Recoverable, unique_under_writers));
-}
-
 /// What became of two who ran the same.
 fn ended(results: Vec<Result<Migration, MigrateError>>) -> usize {
     let mut overtaken = 0;
@@ -345,10 +263,9 @@ on_engines!(
     embedded: Embedded, postgres: Postgres;
     nothing_is_lost_while_records_move_under_threads,
     nothing_is_lost_while_values_change_under_threads,
-    a_unique_index_made_under_threads_is_exact_or_given_up,
 );
 
-fn migrator_of(records: &Records, place: &Place) -> keyward_migrate::Migrator {
+pub fn migrator_of(records: &Records, place: &Place) -> keyward_migrate::Migrator {
     assert_ne!(place.kind(), Kind::Recoverable, "its catalog goes by the time that jumps");
     keyward_migrate::Migrator::new(records.clone(), Jumping(place.clock().clone())).page(3)
 }
@@ -392,30 +309,6 @@ async fn nothing_is_lost_while_values_change_under_threads(place: Place) {
         writer.await.unwrap();
     }
     check_changed(&records, &tally).await;
-}
-
-async fn a_unique_index_made_under_threads_is_exact_or_given_up(place: Place) {
-    fill(&open(&place, &schema(OLD, false)).await).await;
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut writers = Vec::new();
-    for seed in 0..WRITERS {
-        let notes = operator(&open(&place, &schema(OLD, false)).await, "notes");
-        writers.push(tokio::spawn(rename(notes, Rng::with_seed(seed as u64), 1_000, stop.clone())));
-    }
-    let after = open(&place, &schema(OLD, true)).await;
-    let step = crate::fixture::add(&after, "notes", "slug");
-    let done = migrator_of(&after, &place).run(step, |_| ()).await.unwrap();
-    stop.store(true, Ordering::Relaxed);
-    for writer in writers {
-        writer.await.unwrap();
-    }
-    match done.state {
-        State::Done => {
-            check_slugs(&after).await;
-            assert_nothing_missing(&after).await;
-        }
-        _ => assert!(rows(after.store(), "index:slug").await.is_empty()),
-    }
 }
 
 /// One call of a writer who creates a record is stuck for a minute, while an index is added: the index
