@@ -45,17 +45,20 @@ impl Space {
     /// Where nothing is promised of indexes, they can be asked at once: what was there before is added
     /// by a migration, or by the doctor.
     async fn ensure_at_best(&self, mut content: CatalogContent) -> Result<()> {
-        let (shared, space) = (&self.shared, &self.access.space);
-        for index in &space.indexes {
-            let vacant = content.indexes.entry(index.name.clone());
-            vacant.or_insert_with(|| CatalogedIndex {
-                state: IndexState::Readable,
-                ..building(&space.name, index)
-            });
+        let shared = &self.shared;
+        // Reads are late there, also those of what was just written: space by space, each would
+        // overwrite the indexes of the one before.
+        for space in shared.declarations() {
+            for index in &space.indexes {
+                let vacant = content.indexes.entry(index.name.clone());
+                vacant.or_insert_with(|| CatalogedIndex {
+                    state: IndexState::Readable,
+                    ..building(&space.name, index)
+                });
+            }
         }
-        // Reads are late there, also those of what was just written.
         shared.catalog.overwrite(&shared.store, &*shared.clock, content).await?;
-        shared.set_ensured(&space.name);
+        shared.declarations().for_each(|space| shared.set_ensured(&space.name));
         Ok(())
     }
 

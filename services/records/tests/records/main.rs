@@ -8,6 +8,7 @@ mod changing;
 mod contending;
 mod declared;
 mod fixture;
+mod late;
 mod listing;
 mod past;
 mod places;
