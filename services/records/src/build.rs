@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use keyward_engine::{Commit, Cursor, Entry, Expect, Expiry, Outcome, Put, Scan, Tier, Want};
+use keyward_engine::{Commit, Entry, Expect, Expiry, Outcome, Put, Tier, Want};
 use keyward_engine::{Row, Version};
-use keyward_key::{Key, KeyRange};
+use keyward_key::Key;
 
 use crate::access::Admitted;
 use crate::catalog::{IndexState, Kept, Snapshot};
@@ -14,12 +14,13 @@ use crate::index::{IndexEntry, Layout};
 use crate::records::{Records, Shared};
 use crate::space::Space;
 use crate::walk::Walk;
+use crate::write::Backoff;
 use crate::{Caller, Error, Result, write};
 
 /// How many records are read for one page.
-const RECORDS_PER_PAGE: usize = 500;
+pub(crate) const RECORDS_PER_PAGE: usize = 500;
 /// How often one page is tried again because its records change.
-const ATTEMPTS_MAX: usize = 64;
+pub(crate) const ATTEMPTS_MAX: usize = 64;
 
 /// A page of records was added to an index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,15 +32,6 @@ pub struct Built {
     /// Records that could not be added, each with the reason: a unique value that another record
     /// has, a field that cannot be indexed.
     pub clashes: Vec<(Key, String)>,
-    /// Where to go on; `None` at the end.
-    pub position: Option<Vec<u8>>,
-}
-
-/// A page of entries was removed from an index.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Swept {
-    /// How many entries were removed.
-    pub entries: usize,
     /// Where to go on; `None` at the end.
     pub position: Option<Vec<u8>>,
 }
@@ -62,16 +54,6 @@ impl Records {
     /// Makes an index readable that was being built, and has everything.
     pub async fn finish_index(&self, index: &str) -> Result<()> {
         finish(&self.shared, index).await
-    }
-
-    /// Removes the next entries after a position of an index that is disabled, at most `limit`.
-    pub async fn sweep_index(
-        &self,
-        index: &str,
-        position: Option<Vec<u8>>,
-        limit: usize,
-    ) -> Result<Swept> {
-        sweep(&self.shared, index, position, limit).await
     }
 }
 
@@ -275,7 +257,12 @@ fn commit(space: &Space, catalog: &Snapshot, items: &[Item]) -> Commit {
 pub(crate) async fn complete(space: &Space, key: &Key, only: Option<&str>) -> Result<usize> {
     let shared = &space.shared;
     let target = admitted(space, key);
-    for _ in 0..ATTEMPTS_MAX {
+    let mut backoff = Backoff::new(shared, key);
+    for attempt in 0..ATTEMPTS_MAX {
+        // The first conflict is answered at once, as by writers.
+        if attempt > 1 {
+            backoff.pause().await;
+        }
         let catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
         let Some(current) = space.current(key).await? else { return Ok(0) };
         let mut entries: Vec<(IndexEntry, Layout)> = Vec::new();
@@ -344,52 +331,6 @@ async fn rival_version(
         return Err(space.clash(entry, Some(rival.clone())));
     }
     Ok(Some(current.record.version))
-}
-
-async fn sweep(
-    shared: &Shared,
-    index: &str,
-    after: Option<Vec<u8>>,
-    limit: usize,
-) -> Result<Swept> {
-    let store = &shared.store;
-    for _ in 0..ATTEMPTS_MAX {
-        let catalog = shared.catalog.read(store, &*shared.clock).await?;
-        let state = catalog.content.indexes.get(index).map(|listed| listed.state);
-        if state != Some(IndexState::Disabled) {
-            let reason = "its entries are removed only while it is disabled";
-            return Err(Error::IndexNotReady { index: index.to_owned(), reason });
-        }
-        let atomic = store.capabilities().tier() == Tier::Atomic;
-        let together = if atomic { store.limits().commit_keys_max - 1 } else { usize::MAX };
-        let range = KeyRange::under(&keyward_key::Prefix::from_segments([
-            crate::index::FIRST_SEGMENT,
-            index,
-        ]));
-        let limit = limit.clamp(1, RECORDS_PER_PAGE).min(together);
-        // Not from the beginning: where reads are late, what is removed still shows for a while.
-        let scan = Scan::new(range).after(after.clone().map(Cursor::new)).limit(limit).keys_only();
-        let page = store.scan(&scan).await?;
-        let entries = page.rows.len();
-        let position = page.next.map(|next| next.as_bytes().to_vec());
-        if atomic && entries > 0 {
-            let key = shared.catalog.key().clone();
-            let mut commit = Commit::new().check(key, catalog.expect());
-            for row in page.rows {
-                commit = commit.delete(row.key);
-            }
-            if !store.commit(commit).await?.is_applied() {
-                continue;
-            }
-        } else {
-            for row in page.rows {
-                store.delete(row.key).await?;
-            }
-        }
-        return Ok(Swept { entries, position });
-    }
-    let key = shared.catalog.key().clone();
-    Err(Error::Contended { key, attempts: ATTEMPTS_MAX })
 }
 
 /// A record as one who may touch everything sees it.

@@ -30,17 +30,19 @@ mod list;
 mod merge;
 mod near;
 mod ordered;
+mod place_query;
 mod places;
 mod query;
 mod records;
 mod relocate;
 mod rider;
 mod space;
+mod sweep;
 mod walk;
 mod within;
 mod write;
 
-pub use build::{Built, Swept};
+pub use build::Built;
 pub use caller::Caller;
 pub use catalog::{CATALOG_AGE_MAX, CatalogContent, CatalogedIndex, IndexState};
 pub use change::{Draft, Precondition, Record, Ttl, Written};
@@ -51,6 +53,7 @@ pub use inspect::{Finding, Flaw, Inspected, Inspector};
 pub use list::{Listed, ListedItem, Listing};
 pub use merge::{Arrays, Merge};
 pub use near::{Near, Neighbour, Neighbours};
+pub use place_query::PlaceQuery;
 pub use query::{
     Answer, BUDGET_DEFAULT, BUDGET_MAX, Bound, By, Explanation, Filter, LIMIT_DEFAULT, LIMIT_MAX,
     Query, Read, Span,
@@ -58,4 +61,5 @@ pub use query::{
 pub use records::Records;
 pub use relocate::{Relocated, Walked};
 pub use space::{Operation, Space};
+pub use sweep::Swept;
 pub use within::Within;

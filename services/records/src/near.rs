@@ -2,17 +2,19 @@
 
 use keyward_engine::Tier;
 use keyward_key::Key;
-use keyward_schema::FieldPath;
 
 use crate::change::Record;
-use crate::cursor::Question;
 use crate::geo::{Circle, Rings, distance_m};
+use crate::place_query::PlaceQuery;
 use crate::places::{Candidate, check_limit};
-use crate::query::{BUDGET_MAX, Filter, Found, LIMIT_DEFAULT, Read, project};
+use crate::query::{BUDGET_MAX, Found, Read, project};
 use crate::space::Space;
 use crate::{Error, Result};
 
-/// A question for the places nearest to a point.
+/// A question for the places of an index that lie in a circle, the nearest to its centre first.
+///
+/// A page that goes on after a cursor gives what is farther away. What lies nearer is read again, so a
+/// far page costs more than a near one.
 ///
 /// ```
 /// use keyward_records::Near;
@@ -23,67 +25,7 @@ use crate::{Error, Result};
 /// assert_eq!(near.limit, 20);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
-pub struct Near {
-    /// The index of places.
-    pub index: String,
-    /// The circle in which to look.
-    pub circle: Circle,
-    /// Whose records, for those who may choose.
-    pub owner: Option<String>,
-    /// At most this many.
-    pub limit: usize,
-    /// Where an earlier page of the same question ended.
-    pub cursor: Option<String>,
-    /// What must hold besides.
-    pub filter: Filter,
-    /// The fields to give back; all of them, if none are named.
-    pub fields: Vec<FieldPath>,
-}
-
-impl Near {
-    /// The places of an index that lie in a circle, the nearest to its centre first.
-    pub fn new(index: impl Into<String>, circle: Circle) -> Self {
-        Self {
-            index: index.into(),
-            circle,
-            owner: None,
-            limit: LIMIT_DEFAULT,
-            cursor: None,
-            filter: Filter::default(),
-            fields: Vec::new(),
-        }
-    }
-
-    /// The same with at most `limit` places.
-    #[must_use]
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// The same, going on where a page ended: with what is farther away. What lies nearer is read
-    /// again, so a far page costs more than a near one.
-    #[must_use]
-    pub fn after(mut self, cursor: Option<String>) -> Self {
-        self.cursor = cursor;
-        self
-    }
-
-    /// The same with conditions.
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = filter;
-        self
-    }
-
-    /// The same for one owner's records.
-    #[must_use]
-    pub fn owner(mut self, owner: impl Into<String>) -> Self {
-        self.owner = Some(owner.into());
-        self
-    }
-}
+pub type Near = PlaceQuery<Circle>;
 
 /// A record and how far away its place is.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,18 +95,18 @@ impl Space {
         let Some(catalog) = self.readable(&places.layout).await? else { return Ok(answer) };
         let mut reached = match &near.cursor {
             Some(cursor) => {
-                let question = self.near_question(near).await?;
+                let question = self.place_question("near", near).await?;
                 Some(Reached::parse(&question.position(cursor, self.shared.clock.now())?)?)
             }
             None => None,
         };
         let mut ahead = self.rows_ahead(&near.filter);
-        let mut rings = Rings::new(near.circle, places.precision);
+        let mut rings = Rings::new(near.area, places.precision);
         // Seen, but farther away than the rings so far: sorted when their turn comes.
         let mut waiting: Vec<Candidate> = Vec::new();
         while let Some(ring) = rings.next() {
             for cells in &ring.ranges {
-                let seen = places.candidates(cells, near.circle, &mut answer.read).await?;
+                let seen = places.candidates(cells, near.area, &mut answer.read).await?;
                 let is_new = |it: &Candidate| reached.as_ref().is_none_or(|at| !at.is_past(it));
                 waiting.extend(seen.into_iter().filter(is_new));
                 if answer.read.entries >= BUDGET_MAX {
@@ -197,8 +139,8 @@ impl Space {
                     let place = stored.as_ref().and_then(|stored| places.point(stored));
                     let record = self.matching(&places.layout, &entry, primary, stored, None)?;
                     match (record.filter(|record| near.filter.holds(&record.value)), place) {
-                        (Some(record), Some(place)) if near.circle.contains(place) => {
-                            let distance_m = distance_m(near.circle.centre(), place);
+                        (Some(record), Some(place)) if near.area.contains(place) => {
+                            let distance_m = distance_m(near.area.centre(), place);
                             answer.found.push(Neighbour { record, distance_m });
                         }
                         _ => answer.read.dropped += 1,
@@ -211,10 +153,10 @@ impl Space {
                 ahead = self.rows_ahead_max();
             }
             if answer.found.len() >= near.limit || answer.cut_short {
-                let is_last = ring.radius_m >= near.circle.radius_m();
+                let is_last = ring.radius_m >= near.area.radius_m();
                 let more = unused || sure.peek().is_some() || !waiting.is_empty() || !is_last;
                 if let (Some(reached), true, false) = (&reached, more, answer.cut_short) {
-                    let question = self.near_question(near).await?;
+                    let question = self.place_question("near", near).await?;
                     let now = self.shared.clock.now();
                     answer.next = Some(question.cursor(&reached.position(), now));
                 }
@@ -230,16 +172,5 @@ impl Space {
             }
         }
         Ok(answer)
-    }
-
-    async fn near_question(&self, near: &Near) -> Result<Question> {
-        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
-        question.part(b"near");
-        question.part(self.access.space.name.as_bytes());
-        question.part(near.index.as_bytes());
-        question.optional(near.owner.as_deref());
-        question.part(format!("{:?}", near.circle).as_bytes());
-        question.part(near.filter.fingerprint().as_bytes());
-        Ok(question)
     }
 }

@@ -5,73 +5,14 @@ use keyward_key::Key;
 use keyward_schema::FieldPath;
 
 use crate::Result;
-use crate::cursor::Question;
 use crate::geo::{BoundingBox, RANGES_MAX};
+use crate::place_query::PlaceQuery;
 use crate::places::{check_limit, stored_point};
-use crate::query::{Answer, BUDGET_MAX, Filter, Found, LIMIT_DEFAULT, Read, project};
+use crate::query::{Answer, BUDGET_MAX, Found, Read, project};
 use crate::space::Space;
 
-/// Places in a box, page by page.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Within {
-    /// The index of places.
-    pub index: String,
-    /// The box.
-    pub area: BoundingBox,
-    /// Whose records, for those who may choose.
-    pub owner: Option<String>,
-    /// At most this many.
-    pub limit: usize,
-    /// Where an earlier page of the same question ended.
-    pub cursor: Option<String>,
-    /// What must hold besides.
-    pub filter: Filter,
-    /// The fields to give back; all of them, if none are named.
-    pub fields: Vec<FieldPath>,
-}
-
-impl Within {
-    /// The places of an index that lie in a box.
-    pub fn new(index: impl Into<String>, area: BoundingBox) -> Self {
-        Self {
-            index: index.into(),
-            area,
-            owner: None,
-            limit: LIMIT_DEFAULT,
-            cursor: None,
-            filter: Filter::default(),
-            fields: Vec::new(),
-        }
-    }
-
-    /// The same with at most `limit` places.
-    #[must_use]
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// The same with conditions.
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = filter;
-        self
-    }
-
-    /// The same for one owner's records.
-    #[must_use]
-    pub fn owner(mut self, owner: impl Into<String>) -> Self {
-        self.owner = Some(owner.into());
-        self
-    }
-
-    /// The same, going on where a page ended.
-    #[must_use]
-    pub fn after(mut self, cursor: Option<String>) -> Self {
-        self.cursor = cursor;
-        self
-    }
-}
+/// A question for the places of an index that lie in a box, in the order of their geohashes.
+pub type Within = PlaceQuery<BoundingBox>;
 
 impl Space {
     /// One page of the places in a box, in the order of their geohashes.
@@ -87,7 +28,7 @@ impl Space {
         let Some(catalog) = self.readable(&places.layout).await? else { return Ok(answer) };
         let mut position = match &within.cursor {
             Some(cursor) => {
-                let question = self.within_question(within).await?;
+                let question = self.place_question("within", within).await?;
                 Some(Key::from_stored(question.position(cursor, self.shared.clock.now())?))
             }
             None => None,
@@ -140,7 +81,7 @@ impl Space {
                 if let (true, Some(position)) =
                     (full || answer.read.entries >= BUDGET_MAX, &position)
                 {
-                    let question = self.within_question(within).await?;
+                    let question = self.place_question("within", within).await?;
                     let now = self.shared.clock.now();
                     answer.next = Some(question.cursor(position.as_bytes(), now));
                     return Ok(projected(answer, &within.fields));
@@ -148,17 +89,6 @@ impl Space {
             }
         }
         Ok(projected(answer, &within.fields))
-    }
-
-    async fn within_question(&self, within: &Within) -> Result<Question> {
-        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
-        question.part(b"within");
-        question.part(self.access.space.name.as_bytes());
-        question.part(within.index.as_bytes());
-        question.optional(within.owner.as_deref());
-        question.part(format!("{:?}", within.area).as_bytes());
-        question.part(within.filter.fingerprint().as_bytes());
-        Ok(question)
     }
 }
 

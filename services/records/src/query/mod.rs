@@ -2,8 +2,10 @@
 
 mod filter;
 mod once;
+mod page;
 pub(crate) mod project;
 mod range;
+mod readable;
 mod run;
 
 pub(crate) use run::Found;

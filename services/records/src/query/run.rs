@@ -1,17 +1,16 @@
 //! Answering.
 
-use std::sync::Arc;
-
-use keyward_engine::{Cursor, Entry, Order, Scan, Tier, Want};
+use keyward_engine::{Cursor, Entry, Scan, Tier, Want};
 use keyward_key::{Bindings, Key, KeyRange};
 use keyward_schema::Share;
 
 use super::once::Once;
+use super::page::Page;
+use super::readable::state;
 use super::{Answer, BUDGET_MAX, By, Explanation, Filter, LIMIT_MAX, Query, Read, project, range};
 use crate::access::Sight;
-use crate::catalog::{IndexState, Snapshot};
+use crate::catalog::Snapshot;
 use crate::change::Record;
-use crate::cursor::Question;
 use crate::index::Layout;
 use crate::space::Space;
 use crate::walk::Walk;
@@ -196,47 +195,6 @@ impl Space {
         Ok((self.page(page, &text, position).await?, asked.text))
     }
 
-    /// An index of the schema.
-    pub(crate) fn declared(&self, name: &str) -> Result<&keyward_schema::Index> {
-        let space = &self.access.space;
-        space.index(name).ok_or_else(|| {
-            let known: Vec<&str> = space.indexes.iter().map(|index| index.name.as_str()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            Error::UnknownIndex { space: space.name.clone(), index: name.to_owned(), known }
-        })
-    }
-
-    /// The catalog in which an index can be asked; `None` where there is nothing to ask about yet.
-    pub(crate) async fn readable(&self, layout: &Layout) -> Result<Option<Arc<Snapshot>>> {
-        let shared = &self.shared;
-        let mut catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
-        if state(&catalog, layout) != Ok(()) {
-            catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
-        }
-        match state(&catalog, layout) {
-            Ok(()) => Ok(Some(catalog)),
-            // The first write to the space makes it readable.
-            Err(Unreadable::Missing | Unreadable::Building) if self.has_nothing().await? => {
-                Ok(None)
-            }
-            Err(reason) => Err(self.not_ready(layout, reason)),
-        }
-    }
-
-    async fn has_nothing(&self) -> Result<bool> {
-        Walk::keys(&self.shared.store, &self.access.space.key)?.is_empty().await
-    }
-
-    fn not_ready(&self, layout: &Layout, reason: Unreadable) -> Error {
-        let reason = match reason {
-            Unreadable::Missing => "the store does not have it yet",
-            Unreadable::Changed => "the store has one of this name that is made otherwise",
-            Unreadable::Building => "it is being built",
-            Unreadable::Disabled => "it is disabled",
-        };
-        Error::IndexNotReady { index: layout.index.name.clone(), reason }
-    }
-
     /// The records that entries lead to; and the catalog again, to know that the entries were kept
     /// all the while.
     pub(crate) async fn fetch(
@@ -316,40 +274,6 @@ impl Space {
     fn is_ordered(&self) -> bool {
         self.shared.store.capabilities().scan_order == keyward_engine::ScanOrder::Ordered
     }
-
-    async fn question(&self, query: &Query, range: &str) -> Result<Question> {
-        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
-        question.part(self.access.space.name.as_bytes());
-        question.part(format!("{:?}", query.by).as_bytes());
-        question.optional(query.owner.as_deref());
-        question.part(range.as_bytes());
-        question.part(&[u8::from(query.order == Order::Descending)]);
-        question.part(query.filter.fingerprint().as_bytes());
-        Ok(question)
-    }
-
-    async fn position(&self, query: &Query, range: &str) -> Result<Option<Vec<u8>>> {
-        let Some(cursor) = &query.cursor else { return Ok(None) };
-        let question = self.question(query, range).await?;
-        question.position(cursor, self.shared.clock.now()).map(Some)
-    }
-
-    async fn page(&self, page: Page<'_>, range: &str, position: Option<Vec<u8>>) -> Result<Answer> {
-        let next = match position {
-            Some(at) => {
-                let question = self.question(page.query, range).await?;
-                Some(question.cursor(&at, self.shared.clock.now()))
-            }
-            None => None,
-        };
-        let mut records = page.records;
-        if !page.query.fields.is_empty() {
-            for record in &mut records {
-                record.value = project::fields(&record.value, &page.query.fields);
-            }
-        }
-        Ok(Answer { records, next, guarantee: self.guarantee(), read: page.read })
-    }
 }
 
 /// Entries, and the records they lead to.
@@ -368,64 +292,6 @@ impl Found {
     pub fn push(&mut self, entry: Key, primary: Key) {
         self.entries.push(entry);
         self.primaries.push(primary);
-    }
-}
-
-/// A page that is being filled.
-struct Page<'q> {
-    query: &'q Query,
-    records: Vec<Record>,
-    read: Read,
-}
-
-impl<'q> Page<'q> {
-    fn new(query: &'q Query) -> Self {
-        Self { query, records: Vec::with_capacity(query.limit), read: Read::default() }
-    }
-
-    fn take(&mut self, record: Option<Record>) {
-        match record {
-            Some(record) => self.records.push(record),
-            None => self.read.dropped += 1,
-        }
-    }
-
-    fn budget_left(&self) -> usize {
-        self.query.budget.saturating_sub(self.read.entries)
-    }
-
-    /// How many rows to read next: those that are missing, or `ahead` if that is more.
-    fn rows(&self, ahead: usize) -> usize {
-        (self.query.limit - self.records.len()).max(ahead)
-    }
-
-    fn has_all(&self) -> bool {
-        self.records.len() >= self.query.limit
-    }
-
-    fn is_full(&self) -> bool {
-        self.has_all() || self.budget_left() == 0
-    }
-}
-
-/// Why an index cannot be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unreadable {
-    Missing,
-    Changed,
-    Building,
-    Disabled,
-}
-
-fn state(catalog: &Snapshot, layout: &Layout) -> Result<(), Unreadable> {
-    match catalog.content.indexes.get(&layout.index.name) {
-        None => Err(Unreadable::Missing),
-        Some(index) if index.definition != layout.index => Err(Unreadable::Changed),
-        Some(index) => match index.state {
-            IndexState::Readable => Ok(()),
-            IndexState::Building => Err(Unreadable::Building),
-            IndexState::Disabled => Err(Unreadable::Disabled),
-        },
     }
 }
 

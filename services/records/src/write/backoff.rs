@@ -14,7 +14,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(64);
 
 /// Pauses that grow, of a length that differs between those who try at the same time: two rivals who
 /// undo each other's work would else do so again and again.
-pub(super) struct Backoff<'s> {
+pub(crate) struct Backoff<'s> {
     shared: &'s Shared,
     key: &'s Key,
     pauses: u32,

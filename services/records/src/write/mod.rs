@@ -9,8 +9,8 @@ use keyward_engine::{Error as StoreError, ErrorKind, Tier, Version};
 use keyward_key::Key;
 
 pub(crate) use atomic::holder;
+pub(crate) use backoff::Backoff;
 
-use self::backoff::Backoff;
 use crate::access::Admitted;
 use crate::build::admitted;
 use crate::catalog::Kept;

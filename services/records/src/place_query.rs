@@ -1,0 +1,91 @@
+//! Questions for places.
+
+use std::fmt::Debug;
+
+use keyward_schema::FieldPath;
+
+use crate::Result;
+use crate::cursor::Question;
+use crate::query::{Filter, LIMIT_DEFAULT};
+use crate::space::Space;
+
+/// A question for the places in an area, page by page: [`Near`](crate::Near) the centre of a circle, or
+/// [`Within`](crate::Within) a box.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlaceQuery<Area> {
+    /// The index of places.
+    pub index: String,
+    /// Where to look.
+    pub area: Area,
+    /// Whose records, for those who may choose.
+    pub owner: Option<String>,
+    /// At most this many.
+    pub limit: usize,
+    /// Where an earlier page of the same question ended.
+    pub cursor: Option<String>,
+    /// What must hold besides.
+    pub filter: Filter,
+    /// The fields to give back; all of them, if none are named.
+    pub fields: Vec<FieldPath>,
+}
+
+impl<Area> PlaceQuery<Area> {
+    /// The places of an index that lie in an area.
+    pub fn new(index: impl Into<String>, area: Area) -> Self {
+        Self {
+            index: index.into(),
+            area,
+            owner: None,
+            limit: LIMIT_DEFAULT,
+            cursor: None,
+            filter: Filter::default(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// The same with at most `limit` places.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The same, going on where a page ended.
+    #[must_use]
+    pub fn after(mut self, cursor: Option<String>) -> Self {
+        self.cursor = cursor;
+        self
+    }
+
+    /// The same with conditions.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// The same for one owner's records.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+}
+
+impl Space {
+    /// What tells a question for places from others, for its cursors.
+    pub(crate) async fn place_question<Area: Debug>(
+        &self,
+        kind: &str,
+        asked: &PlaceQuery<Area>,
+    ) -> Result<Question> {
+        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
+        question.part(kind.as_bytes());
+        question.part(self.access.space.name.as_bytes());
+        question.part(asked.index.as_bytes());
+        question.optional(asked.owner.as_deref());
+        question.part(format!("{:?}", asked.area).as_bytes());
+        question.part(asked.filter.fingerprint().as_bytes());
+        Ok(question)
+    }
+}

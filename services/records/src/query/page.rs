@@ -1,0 +1,87 @@
+//! A page of an answer, and the cursors between pages.
+
+use keyward_engine::Order;
+
+use super::{Answer, Query, Read, project};
+use crate::Result;
+use crate::change::Record;
+use crate::cursor::Question;
+use crate::space::Space;
+
+/// A page that is being filled.
+pub(super) struct Page<'q> {
+    pub query: &'q Query,
+    pub records: Vec<Record>,
+    pub read: Read,
+}
+
+impl<'q> Page<'q> {
+    pub fn new(query: &'q Query) -> Self {
+        Self { query, records: Vec::with_capacity(query.limit), read: Read::default() }
+    }
+
+    pub fn take(&mut self, record: Option<Record>) {
+        match record {
+            Some(record) => self.records.push(record),
+            None => self.read.dropped += 1,
+        }
+    }
+
+    pub fn budget_left(&self) -> usize {
+        self.query.budget.saturating_sub(self.read.entries)
+    }
+
+    /// How many rows to read next: those that are missing, or `ahead` if that is more.
+    pub fn rows(&self, ahead: usize) -> usize {
+        (self.query.limit - self.records.len()).max(ahead)
+    }
+
+    pub fn has_all(&self) -> bool {
+        self.records.len() >= self.query.limit
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.has_all() || self.budget_left() == 0
+    }
+}
+
+impl Space {
+    async fn question(&self, query: &Query, range: &str) -> Result<Question> {
+        let mut question = Question::new(&self.shared.secret().await?, &self.access.caller);
+        question.part(self.access.space.name.as_bytes());
+        question.part(format!("{:?}", query.by).as_bytes());
+        question.optional(query.owner.as_deref());
+        question.part(range.as_bytes());
+        question.part(&[u8::from(query.order == Order::Descending)]);
+        question.part(query.filter.fingerprint().as_bytes());
+        Ok(question)
+    }
+
+    pub(super) async fn position(&self, query: &Query, range: &str) -> Result<Option<Vec<u8>>> {
+        let Some(cursor) = &query.cursor else { return Ok(None) };
+        let question = self.question(query, range).await?;
+        question.position(cursor, self.shared.clock.now()).map(Some)
+    }
+
+    pub(super) async fn page(
+        &self,
+        page: Page<'_>,
+        range: &str,
+        position: Option<Vec<u8>>,
+    ) -> Result<Answer> {
+        let next = match position {
+            Some(at) => {
+                let question = self.question(page.query, range).await?;
+                Some(question.cursor(&at, self.shared.clock.now()))
+            }
+            None => None,
+        };
+        let mut records = page.records;
+        if !page.query.fields.is_empty() {
+            for record in &mut records {
+                record.value = project::fields(&record.value, &page.query.fields);
+            }
+        }
+        Ok(Answer { records, next, guarantee: self.guarantee(), read: page.read })
+    }
+}
