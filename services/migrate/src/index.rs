@@ -8,6 +8,7 @@ use keyward_schema::Index;
 use crate::error::{Error, Result};
 use crate::ledger::Phase;
 use crate::migrator::Run;
+use crate::plan::Differing;
 
 /// Makes an index: each step can be done again, so a run that was killed in one begins with it.
 pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result<()> {
@@ -89,7 +90,7 @@ async fn begin(run: &mut Run<'_>, space: &str, index: &Index) -> Result<Phase> {
         return Err(Error::Refused(format!("the schema declares no space {space}")));
     }
     let catalog = run.records().catalog().await?;
-    refuse_foreign(run.records(), &catalog, index)?;
+    refuse_foreign(run.records(), &catalog, space, index)?;
     match catalog.indexes.get(&index.name) {
         None => Ok(Phase::Announce),
         Some(listed)
@@ -106,12 +107,18 @@ async fn begin(run: &mut Run<'_>, space: &str, index: &Index) -> Result<Phase> {
     }
 }
 
-/// Refuses an index whose name one of a space has that the schema does not declare.
+/// Refuses an index of a space that has other keys in the store, and one whose name one of a space has
+/// that the schema does not declare.
 pub(crate) fn refuse_foreign(
     records: &Records,
     catalog: &CatalogContent,
+    space: &str,
     index: &Index,
 ) -> Result<()> {
+    let declared = records.declarations().find(|declared| declared.name == space);
+    if let Some(differing) = declared.and_then(|declared| Differing::find(declared, catalog)) {
+        return Err(Error::Refused(differing.to_string()));
+    }
     match catalog.indexes.get(&index.name) {
         Some(listed) if records.declarations().all(|it| it.name != listed.space) => {
             Err(Error::Refused(format!(
@@ -153,7 +160,11 @@ pub(crate) async fn announce(records: &Records, space: &str, index: &Index) -> R
         definition: index.clone(),
         state: IndexState::Building,
     };
+    let declared = records.declarations().find(|declared| declared.name == space);
     let change = records.change_catalog(|content| {
+        if let Some(declared) = declared {
+            content.note_keys(declared);
+        }
         let listed = content.indexes.entry(index.name.clone()).or_insert_with(|| row.clone());
         // One that is readable already stays so: it has what is about to be added.
         let is_it = listed.definition == row.definition && listed.space == row.space;

@@ -39,6 +39,6 @@ pub use error::{Error, Result};
 pub use ledger::{Counts, Migration, Phase, Problem, State};
 pub use migrator::{Change, Migrator};
 pub use pace::Pause;
-pub use plan::{Plan, Taken, plan};
+pub use plan::{Differing, Plan, Taken, plan};
 pub use preview::Preview;
 pub use verify::{Difference, Verified, verify};

@@ -127,7 +127,7 @@ impl Migrator {
         scratch: &Records,
     ) -> Result<Preview> {
         let real = transform::space(&self.records, space)?;
-        index::refuse_foreign(&self.records, &self.records.catalog().await?, index)?;
+        index::refuse_foreign(&self.records, &self.records.catalog().await?, space, index)?;
         let mut preview = Preview::whole();
         let mut rehearsal = Rehearsal::new(&self.records, scratch).await?;
         preview.rows = count(rehearsal.take(&real, &mut preview).await?.len());

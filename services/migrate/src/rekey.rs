@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use keyward_engine::Tier;
 use keyward_key::{Bindings, Key, Pattern, PatternSet, SegmentType, SegmentValue};
 use keyward_records::{Caller, Error as RecordsError, Record, Records, Relocated, Space};
-use keyward_schema::FieldPath;
+use keyward_schema::{FieldPath, Space as Declaration};
 use serde_json::value::RawValue;
 
 use crate::definition::Source;
@@ -160,9 +160,25 @@ pub(crate) async fn run(run: &mut Run<'_>, rekeying: &Rekeying) -> Result<()> {
                 return run.end().await;
             }
             Phase::End => return Ok(()),
-            _ => run.enter(Phase::Walk).await?,
+            _ => {
+                take_over(run.records(), rekeying.to.declaration()).await?;
+                run.enter(Phase::Walk).await?;
+            }
         }
     }
+}
+
+/// From now on the store's indexes of the space are of its new keys; those of records that are still
+/// to be moved belong to them.
+async fn take_over(records: &Records, space: &Declaration) -> Result<()> {
+    let change = records.change_catalog(|content| {
+        if let Some(keys) = content.spaces.get_mut(&space.name) {
+            *keys = space.key.to_string();
+        }
+        Ok(())
+    });
+    change.await?;
+    Ok(())
 }
 
 async fn walk(run: &mut Run<'_>, rekeying: &Rekeying) -> Result<()> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use keyward_engine::{Clock, Commit, Expect, Json, Put, Store, Tier, Version};
 use keyward_key::Key;
-use keyward_schema::Index;
+use keyward_schema::{Index, Space};
 use serde::{Deserialize, Serialize};
 
 use crate::index::Layout;
@@ -57,6 +57,32 @@ pub struct CatalogContent {
     /// Those that were there from the start: nobody has written records who did not know of them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub original: BTreeSet<String>,
+    /// The key patterns of the spaces that have these indexes, by name: to tell two schemas that give
+    /// one name to different spaces. Unknown of those whose indexes are older than this.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spaces: BTreeMap<String, String>,
+}
+
+impl CatalogContent {
+    /// The keys that a space has in the store, if they are not those that are declared: another
+    /// schema has a space of that name, or the space had other keys, and its records were not moved
+    /// yet.
+    pub fn other_keys(&self, declared: &Space) -> Option<&str> {
+        let keys = self.spaces.get(&declared.name)?;
+        let differ = keys != declared.key.as_str() && self.has_indexes_of(&declared.name);
+        differ.then_some(keys)
+    }
+
+    /// Notes whose indexes are about to be listed, unless that is known.
+    pub fn note_keys(&mut self, space: &Space) {
+        if !self.has_indexes_of(&space.name) || !self.spaces.contains_key(&space.name) {
+            self.spaces.insert(space.name.clone(), space.key.to_string());
+        }
+    }
+
+    fn has_indexes_of(&self, space: &str) -> bool {
+        self.indexes.values().any(|listed| listed.space == space)
+    }
 }
 
 /// The catalog as it was at one moment.

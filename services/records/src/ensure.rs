@@ -35,7 +35,9 @@ impl Space {
             .iter()
             .filter(|i| self.is_ours(&catalog.content, i))
             .collect();
-        if !unfinished.is_empty() && self.is_small().await? {
+        // Another space of that name, or keys that records do not have yet: that takes a migration.
+        let is_other = catalog.content.other_keys(&self.access.space).is_some();
+        if !unfinished.is_empty() && !is_other && self.is_small().await? {
             self.add_indexes(&unfinished).await?;
         }
         shared.set_ensured(name);
@@ -49,6 +51,9 @@ impl Space {
         // Reads are late there, also those of what was just written: space by space, each would
         // overwrite the indexes of the one before.
         for space in shared.declarations() {
+            if !space.indexes.is_empty() {
+                content.note_keys(space);
+            }
             for index in &space.indexes {
                 let vacant = content.indexes.entry(index.name.clone());
                 vacant.or_insert_with(|| CatalogedIndex {
@@ -69,6 +74,9 @@ impl Space {
         for space in self.shared.declarations() {
             let empty = Walk::keys(&self.shared.store, &space.key)?.is_empty().await?;
             let state = if empty { IndexState::Readable } else { IndexState::Building };
+            if !space.indexes.is_empty() {
+                content.note_keys(space);
+            }
             for index in &space.indexes {
                 let listed = CatalogedIndex { state, ..building(&space.name, index) };
                 content.original.insert(index.name.clone());
@@ -97,6 +105,7 @@ impl Space {
     async fn add_indexes(&self, indexes: &[&Index]) -> Result<()> {
         let shared = &self.shared;
         let update = shared.catalog.update(&shared.store, &*shared.clock, |content| {
+            content.note_keys(&self.access.space);
             for index in indexes {
                 let vacant = content.indexes.entry(index.name.clone());
                 vacant.or_insert_with(|| building(&self.access.space.name, index));

@@ -199,6 +199,9 @@ impl Doctor {
             );
             add("index-undeclared", name, message);
         }
+        for differing in plan.differing {
+            add("space-differs", differing.space.clone(), differing.to_string());
+        }
         for taken in plan.taken {
             let message = format!(
                 "the space {} has an index of that name, and the schema does not declare the space",

@@ -8,6 +8,7 @@ mod crashing;
 mod doctoring;
 mod fixture;
 mod indexing;
+mod naming;
 mod optional;
 mod previewing;
 mod racing;

@@ -27,7 +27,7 @@ impl Inspector {
         };
         let space = self.spaces.iter().find(|space| space.access.space.name == index.space);
         // What belongs to a space of another schema is for whoever has that schema to judge.
-        let Some(space) = space else { return Err(None) };
+        let Some(space) = space.filter(|space| !self.is_foreign(space)) else { return Err(None) };
         let owned = space.access.is_owned();
         let primary = Layout::new(index.definition.clone()).primary(key, Some(value), owned);
         match primary.filter(|primary| self.space_of(primary).is_some()) {

@@ -129,6 +129,7 @@ impl Inspector {
         let findings = self.inspect(&walked.rows).await?;
         Ok(Inspected { rows: walked.rows.len(), findings, position: walked.position })
     }
+
     /// Whether a finding is still so. Of an entry or a mark: and nobody has written it again since,
     /// as writers who are under way do.
     pub async fn confirm(&self, finding: &Finding) -> Result<bool> {
@@ -153,6 +154,12 @@ impl Inspector {
     /// The space that a key belongs to.
     fn space_of(&self, key: &Key) -> Option<&Space> {
         self.spaces.iter().find(|space| space.access.space.key.matches(key))
+    }
+
+    /// Whether the store's indexes of a space are not this schema's to judge: they are of other keys.
+    fn is_foreign(&self, space: &Space) -> bool {
+        let other = || self.catalog.content.other_keys(&space.access.space).is_some();
+        self.only.is_none() && other()
     }
 
     fn is_known(&self, key: &Key) -> bool {

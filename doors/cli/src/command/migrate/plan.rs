@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use keyward::Data;
-use keyward::migrate::{Definition, Migration, Migrator, Plan, Taken};
+use keyward::migrate::{Definition, Differing, Migration, Migrator, Plan, Taken};
 use serde::Serialize;
 
 use super::How;
@@ -48,6 +48,10 @@ pub async fn run(drop: &[String], how: &How, data: &Data, output: &mut Output) -
             for step in steps.iter().filter(|step| !is_named(step, &to_drop)) {
                 tell_left(step, why, output)?;
             }
+        }
+        for it in &plan.differing {
+            taken = true;
+            tell_differing(it, output)?;
         }
         for it in plan.taken.iter().filter(|it| !to_drop.contains(it.index.as_str())) {
             taken = true;
@@ -136,6 +140,22 @@ struct CannotAdd<'p> {
     cannot_add: &'p str,
     space: &'p str,
     holder: &'p str,
+}
+
+#[derive(Serialize)]
+struct Differs<'p> {
+    differs: &'p str,
+    declared: &'p str,
+    keys: &'p str,
+}
+
+/// Shows a space that has other keys in the store.
+fn tell_differing(differing: &Differing, output: &mut Output) -> Result {
+    let Differing { space, declared, keys } = differing;
+    if output.json() {
+        return output.write_json(&Differs { differs: space, declared, keys });
+    }
+    writeln!(output, "{differing}")
 }
 
 /// Shows an index that cannot be made.
