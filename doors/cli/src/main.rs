@@ -4,6 +4,7 @@ mod args;
 mod batch;
 mod command;
 mod config;
+mod demo;
 mod exit;
 mod failure;
 mod input;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::Target;
+use crate::demo;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
@@ -23,12 +24,16 @@ use crate::signals::Signals;
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward serve
+  keyward serve --demo
   keyward serve --listen 127.0.0.1:8080 -s embedded:./data
   keyward serve --schema keyward.schema.toml --log json"#)]
 pub struct Arguments {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", env = "KEYWARD_LISTEN", default_value_t = LISTEN_DEFAULT)]
     listen: SocketAddr,
+    /// Serve a small set of data to look at, in embedded:./keyward-demo unless -s says otherwise
+    #[arg(long, conflicts_with = "schema")]
+    demo: bool,
     /// How to write the log, to standard error
     #[arg(long, value_enum, env = "KEYWARD_LOG", default_value_t = LogForm::Text)]
     log: LogForm,
@@ -51,7 +56,10 @@ struct Started {
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     log(&arguments)?;
-    let data = served(target)?;
+    let data = served(&arguments, target)?;
+    if arguments.demo {
+        demo::fill(&data).await?;
+    }
     let config = Config { listen: arguments.listen, ..Config::default() };
     let server = Server::bind(&config, &data).await.map_err(not_started)?;
     let mut signals = Signals::listen()?;
@@ -69,7 +77,11 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
 }
 
 /// What to serve: what the schema declares, else one store.
-fn served(target: &Target) -> Result<Data> {
+fn served(arguments: &Arguments, target: &Target) -> Result<Data> {
+    if arguments.demo {
+        let asked_for = target.store_is_asked_for().then(|| target.url()).transpose()?;
+        return demo::data(asked_for.as_deref().unwrap_or(demo::STORE_DEFAULT));
+    }
     if target.schema_file_if_any()?.is_some() {
         return target.data();
     }
