@@ -121,6 +121,27 @@ fn two_schemas_of_one_store_leave_each_others_indexes_alone() {
 }
 
 #[test]
+fn two_schemas_that_give_one_name_to_different_spaces_are_told() {
+    let kw = notes();
+    declare_index(&kw);
+    kw.ok(&["migrate", "--yes"]);
+    kw.write("teams.toml", &format!("{}{INDEX}", SCHEMA.replace("notes:{id}", "teams:{id}")));
+    let with_teams = |arguments: &[&'static str]| [arguments, &["--schema", "teams.toml"]].concat();
+    let told = kw.run(&with_teams(&["migrate", "--yes"])).ended(10);
+    let differs = "the store's indexes of the space notes are of keys notes:{id}, and the schema says \
+                   teams:{id}: ";
+    assert!(told.starts_with(differs) && told.lines().count() == 1, "{told}");
+    let told = kw.run(&with_teams(&["migrate", "--json"])).ended(10);
+    assert_eq!(
+        told,
+        "{\"differs\":\"notes\",\"declared\":\"teams:{id}\",\"keys\":\"notes:{id}\"}\n"
+    );
+    let doctored = kw.run(&with_teams(&["doctor", "--repair"])).ended(10);
+    assert!(doctored.contains("space-differs notes: "), "{doctored}");
+    assert_eq!(kw.ok(&["record", "query", "notes", "by_title", "--json"]).lines().count(), 5);
+}
+
+#[test]
 fn records_get_the_keys_of_a_new_pattern() {
     let kw = notes();
     kw.ok(&["put", "notes:homeless", "{}"]);

@@ -45,7 +45,10 @@ pub async fn run(drop: &[String], how: &How, data: &Data, output: &mut Output) -
             (&plan.undeclared, "the schema does not declare it"),
             (&plan.foreign, "the schema does not declare its space"),
         ] {
-            for step in steps.iter().filter(|step| !is_named(step, &to_drop)) {
+            let left = steps.iter().filter(|step| !is_named(step, &to_drop));
+            // Of a space that has other keys here, that is what is told.
+            let left = left.filter(|step| plan.differing.iter().all(|it| it.space != step.space()));
+            for step in left {
                 tell_left(step, why, output)?;
             }
         }
