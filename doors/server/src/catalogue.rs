@@ -98,6 +98,11 @@ pub(crate) const CODES: &[Code] = {
             "The idempotency key was used for another request.",
         ),
         code(
+            "headers-too-large",
+            S::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "The headers of the request are too large.",
+        ),
+        code(
             "too-many-locks",
             S::TOO_MANY_REQUESTS,
             "The root has as many holders or waiters as it takes.",

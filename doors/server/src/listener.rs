@@ -16,8 +16,8 @@ use tower::ServiceExt;
 use crate::app::App;
 use crate::config::Limits;
 
-/// How much of a request's head is buffered.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The largest head of a request, about: what is read at once may be more.
+pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How many headers a request may have.
 const HEADERS_MAX: usize = 100;
 /// The pause after a connection could not be accepted, for want of file descriptors.

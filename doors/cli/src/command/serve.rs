@@ -105,7 +105,8 @@ fn tell(server: &Server, data: &Data, output: &mut Output) -> Result {
   API       {url}/v1/stores
 
 Try:
-  curl -X PUT {url}/v1/stores/{store}/entries/hello:world -H 'content-type: application/json' -d '{{\"from\":\"me\"}}'
+  curl -X PUT {url}/v1/stores/{store}/entries/hello:world \\
+       -H 'content-type: application/json' -d '{{\"from\":\"me\"}}'
   curl {url}/v1/stores/{store}/entries/hello:world
 
 Ctrl-C stops it.",

@@ -31,7 +31,8 @@ const RECORDS: &[(&str, &str, &str, &str, &str)] = &[
 
 /// The stores and spaces of the demo.
 pub fn data(url: &str) -> Result<Data> {
-    Ok(Data::new(Schema::parse(include_str!("schema.toml"), "the demo's schema")?).at(STORE, url)?)
+    Ok(Data::new(Schema::parse(include_str!("schema.toml"), "the demo's schema")?)
+        .at(STORE, url)?)
 }
 
 /// Puts in what is to be looked at, unless it is there already.
@@ -64,7 +65,9 @@ pub async fn fill(data: &Data) -> Result {
     let guard = root.acquire(&[LockPath::root()], Mode::Exclusive, &Request::default()).await?;
     guard.release().await?;
     // Last, so that a fill that was cut off is done again.
-    store.put(greeting, Put::new(parsed(r#""This is a demo: look around, change anything.""#)?)).await?;
+    store
+        .put(greeting, Put::new(parsed(r#""This is a demo: look around, change anything.""#)?))
+        .await?;
     Ok(())
 }
 

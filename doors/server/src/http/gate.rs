@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::app::App;
 use crate::auth::Identity;
+use crate::listener::HEAD_BYTES_MAX;
 use crate::metrics::{Ended, Refused, Route};
 use crate::problem::{Problem, Result};
 
@@ -47,6 +48,12 @@ pub(super) async fn watch_over(
     let metrics = app.metrics();
 
     let mut response = match app.requests().try_acquire() {
+        _ if head_bytes(&request) > HEAD_BYTES_MAX => {
+            let detail = format!("the headers of a request have at most {HEAD_BYTES_MAX} bytes");
+            Problem::new("headers-too-large", detail)
+                .hint("Send fewer or shorter ones.")
+                .into_response()
+        }
         Ok(_permit) => {
             metrics.under_way.inc();
             let time_max = app.limits().answer_time_max;
@@ -119,6 +126,11 @@ fn too_late(method: &str) -> Problem {
                    request with the same Idempotency-Key.",
         ),
     }
+}
+
+fn head_bytes(request: &Request) -> usize {
+    let headers = request.headers().iter();
+    headers.map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
 /// Methods as labels; what a client makes up is not one.

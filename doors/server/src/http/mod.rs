@@ -40,6 +40,7 @@ fn described() -> (Router<App>, OpenApi) {
         .merge(commits::routes())
         .merge(watch::routes())
         .split_for_parts();
+    name_operations(&mut api);
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("An API key (`kw_…`) or a token of the configured issuer"))
@@ -47,6 +48,20 @@ fn described() -> (Router<App>, OpenApi) {
     let components = api.components.get_or_insert_default();
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     (router, api)
+}
+
+/// Names operations after their tag and their function, so that no two have one name.
+fn name_operations(api: &mut OpenApi) {
+    for path in api.paths.paths.values_mut() {
+        let operations =
+            [&mut path.get, &mut path.put, &mut path.post, &mut path.delete, &mut path.patch];
+        for operation in operations.into_iter().flatten() {
+            let tag = operation.tags.iter().flatten().next().cloned();
+            if let (Some(tag), Some(name)) = (tag, &mut operation.operation_id) {
+                *name = format!("{tag}_{name}");
+            }
+        }
+    }
 }
 
 /// The description of the API, as it is checked into the tree.

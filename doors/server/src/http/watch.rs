@@ -39,7 +39,7 @@ struct WatchParameters {
     since: Option<u64>,
 }
 
-/// Tells which keys change, as server-sent events:
+/// Tells which keys change, as server-sent events.
 ///
 /// - `reached`: everything up to this revision has been told. The first event is one of these: list
 ///   then, and nothing is missed.

@@ -42,7 +42,7 @@ async function start() {
   }
   const name = items.length ? items[0].name : "main";
   const at = `${location.origin}/v1/stores/${name}/entries/hello:world`;
-  by("try").textContent = `curl -X PUT ${at} -d '{"from":"me"}' -H 'content-type: application/json'\ncurl ${at}`;
+  by("try").textContent = `curl -X PUT ${at} \\\n     -H 'content-type: application/json' -d '{"from":"me"}'\ncurl ${at}`;
 }
 
 start();

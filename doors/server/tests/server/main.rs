@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod description;
 mod entries;
 mod fixture;
+mod hardening;
 mod watching;

@@ -1,0 +1,168 @@
+//! Clients that are slow, large, rude or many.
+
+use std::time::Duration;
+
+use keyward_server::{Config, Limits, without_schema};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::fixture::{Running, answered, configured, refused};
+
+/// A server with little patience.
+async fn impatient(limits: impl FnOnce(&mut Limits)) -> Running {
+    let mut config: Config = configured();
+    config.limits.header_time_max = Duration::from_millis(300);
+    config.limits.body_time_max = Duration::from_millis(300);
+    limits(&mut config.limits);
+    Running::start(&config, &without_schema("memory:").unwrap()).await
+}
+
+async fn connect(server: &Running) -> TcpStream {
+    TcpStream::connect(server.url.strip_prefix("http://").unwrap()).await.unwrap()
+}
+
+/// What a raw connection is told until it is closed.
+async fn told_raw(connection: &mut TcpStream) -> String {
+    let mut told = Vec::new();
+    // A reset is an end too.
+    let _ = connection.read_to_end(&mut told).await;
+    String::from_utf8_lossy(&told).into_owned()
+}
+
+#[tokio::test]
+async fn a_connection_that_says_nothing_or_half_a_head_is_closed() {
+    let server = impatient(|_| ()).await;
+    for said in ["", "GET /healthz HT", "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: "] {
+        let mut connection = connect(&server).await;
+        connection.write_all(said.as_bytes()).await.unwrap();
+        let told = told_raw(&mut connection).await;
+        assert!(told.is_empty() || told.starts_with("HTTP/1.1 408"), "{told}");
+    }
+    answered(200, server.get("/healthz")).await;
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let server = impatient(|_| ()).await;
+    let mut connection = connect(&server).await;
+    let head = "PUT /v1/stores/main/entries/a HTTP/1.1\r\nhost: localhost\r\n\
+                content-type: application/json\r\ncontent-length: 10\r\n\r\n1";
+    connection.write_all(head.as_bytes()).await.unwrap();
+    let told = told_raw(&mut connection).await;
+    assert!(told.starts_with("HTTP/1.1 408") && told.contains("\"code\":\"timeout\""), "{told}");
+    refused(404, "not-found", server.get("/v1/stores/main/entries/a")).await;
+}
+
+#[tokio::test]
+async fn a_thousand_slow_connections_do_not_hold_up_the_others() {
+    let server = impatient(|limits| limits.header_time_max = Duration::from_secs(60)).await;
+    let mut slow = Vec::new();
+    for _ in 0..1_000 {
+        let mut connection = connect(&server).await;
+        connection.write_all(b"GET /healthz HTTP/1.1\r\nx: ").await.unwrap();
+        slow.push(connection);
+    }
+    for n in 0..10 {
+        answered(200, server.put(&format!("/v1/stores/main/entries/k:{n}"), "1")).await;
+    }
+    drop(slow);
+}
+
+#[tokio::test]
+async fn more_connections_than_are_held_wait_until_slow_ones_are_closed() {
+    let server = impatient(|limits| limits.connections_max = 4).await;
+    let mut slow = Vec::new();
+    for _ in 0..8 {
+        slow.push(connect(&server).await);
+    }
+    answered(200, server.get("/healthz")).await;
+}
+
+#[tokio::test]
+async fn heads_and_bodies_that_are_too_large_are_refused() {
+    let server = impatient(|limits| limits.body_bytes_max = 100).await;
+    let long = "x".repeat(100_000);
+    let answer = server.get("/healthz").header("x", &long).send().await;
+    let status = answer.map(|answer| answer.status().as_u16());
+    assert!(matches!(status, Err(_) | Ok(431)), "{status:?}");
+    let many = (0..200).fold(server.get("/healthz"), |it, n| it.header(format!("x{n}"), "1"));
+    assert_eq!(many.send().await.unwrap().status(), 431);
+    let path = "/v1/stores/main/entries/a";
+    refused(413, "limit-exceeded", server.put(path, &format!("\"{}\"", "x".repeat(99)))).await;
+    // Without a length that was announced.
+    let chunks = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>("1".repeat(60)));
+    let endless = server.request(reqwest::Method::PUT, path);
+    let endless = endless.header("content-type", "application/json");
+    let answer = endless.body(reqwest::Body::wrap_stream(chunks)).send().await;
+    // It is answered before everything was sent, which the client may take for a broken connection.
+    assert!(answer.is_err() || answer.unwrap().status() == 413);
+    answered(200, server.put(path, "1")).await;
+}
+
+#[tokio::test]
+async fn more_requests_than_are_worked_on_are_told_so() {
+    let server = impatient(|limits| {
+        limits.requests_max = 2;
+        limits.body_time_max = Duration::from_secs(60);
+    })
+    .await;
+    let mut busy = Vec::new();
+    for _ in 0..2 {
+        let mut connection = connect(&server).await;
+        let head = "PUT /v1/stores/main/entries/a HTTP/1.1\r\nhost: localhost\r\n\
+                    content-type: application/json\r\ncontent-length: 10\r\n\r\n";
+        connection.write_all(head.as_bytes()).await.unwrap();
+        busy.push(connection);
+    }
+    loop {
+        let answer = server.get("/v1/stores").send().await.unwrap();
+        if answer.status() == 503 {
+            assert_eq!(answer.headers()["retry-after"], "1");
+            let problem: serde_json::Value = answer.json().await.unwrap();
+            assert_eq!(
+                (&problem["code"], &problem["retryable"]),
+                (&"overloaded".into(), &true.into())
+            );
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    drop(busy);
+    loop {
+        if server.get("/v1/stores").send().await.unwrap().status() == 200 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_refused() {
+    let server = impatient(|_| ()).await;
+    for said in ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9\r\n\r\n", "\u{16}\u{3}\u{1}"] {
+        let mut connection = connect(&server).await;
+        connection.write_all(said.as_bytes()).await.unwrap();
+        let told = told_raw(&mut connection).await;
+        assert!(told.is_empty() || told.starts_with("HTTP/1.1 4"), "{said:?}: {told}");
+    }
+    answered(200, server.get("/healthz")).await;
+}
+
+#[tokio::test]
+async fn other_sites_cannot_use_a_server_without_credentials() {
+    let server = impatient(|_| ()).await;
+    for (name, value) in [
+        ("host", "evil.example"),
+        ("host", "127.0.0.1.evil.example"),
+        ("origin", "https://evil.example"),
+        ("origin", "null"),
+        ("origin", "http://localhost.evil.example"),
+    ] {
+        refused(403, "forbidden", server.get("/v1/stores").header(name, value)).await;
+    }
+    for (name, value) in
+        [("host", "localhost:1"), ("host", "[::1]:7"), ("origin", "http://127.0.0.1:9")]
+    {
+        answered(200, server.get("/v1/stores").header(name, value)).await;
+    }
+}
