@@ -142,7 +142,21 @@ impl Catalog {
             let format = tagged.format;
             return damaged(format!("its format is {format}, and only {FORMAT} is known here"));
         }
-        serde_json::from_slice(bytes).or_else(|error| damaged(error.to_string()))
+        let catalog: Self = match serde_json::from_slice(bytes) {
+            Ok(catalog) => catalog,
+            Err(error) => return damaged(error.to_string()),
+        };
+        // Nobody could have asked for such a lease, and who believed in it would wait for ever.
+        let is_too_long = |claim: &&Claim| claim.ttl() > Request::TTL_MAX;
+        match catalog.holders.iter().chain(&catalog.waiters).find(is_too_long) {
+            Some(claim) => damaged(format!(
+                "the lease of {} lasts {} ms, and the longest is {} ms",
+                claim.token,
+                claim.ttl_ms,
+                Request::TTL_MAX.as_millis()
+            )),
+            None => Ok(catalog),
+        }
     }
 
     pub fn to_json(&self, root: &Key) -> Result<Json> {

@@ -202,7 +202,7 @@ impl Attempt {
     }
 
     /// The commit that completes the message. Its one check is the fence.
-    fn completing(&self, result: Option<Json>) -> Result<Commit> {
+    pub(crate) fn completing(&self, result: Option<Json>) -> Result<Commit> {
         let options = &self.queue.0.options;
         let places = &self.queue.0.places;
         let keyed = self.row.keyed;
@@ -216,45 +216,6 @@ impl Attempt {
             .delete(self.entry())
             .put(places.claim(&self.id), Put::new(mark).expiring(Expiry::After(kept)));
         self.queue.finish_job(commit, &self.id, &self.row, now, Ok(result))
-    }
-
-    /// Completes several messages of a queue in one commit. `None` for those that are to be
-    /// completed one by one after all, because the commit was not done, or not answered.
-    pub(crate) async fn complete_together(
-        queue: &Queue,
-        completions: &[(Arc<Self>, Option<Json>)],
-    ) -> Vec<Option<Ended>> {
-        let mut together = Commit::new();
-        for (attempt, result) in completions {
-            let Ok(commit) = attempt.completing(result.clone()) else {
-                return vec![None; completions.len()];
-            };
-            together.checks.extend(commit.checks);
-            together.writes.extend(commit.writes);
-            attempt.ending.since.get_or_init(Instant::now);
-        }
-        let committed = queue.commit(together).await;
-        let fate = |at: usize, attempt: &Self| match &committed {
-            Ok(Committed::Applied(_)) => Some(Ended::Accepted),
-            Ok(Committed::Conflicted(failed)) => {
-                let refused =
-                    failed.contains(&at) && !attempt.ending.unsure.load(Ordering::Relaxed);
-                refused.then_some(Ended::Refused)
-            }
-            Ok(Committed::Unknown(_)) => {
-                attempt.ending.unsure.store(true, Ordering::Relaxed);
-                None
-            }
-            Err(_) => None,
-        };
-        let attempts = completions.iter().enumerate();
-        attempts
-            .map(|(at, (attempt, _))| {
-                let ended = fate(at, attempt)?;
-                attempt.count(ended, &queue.0.metrics.completed);
-                Some(ended)
-            })
-            .collect()
     }
 
     /// Fails the attempt: the message waits and is tried again, or becomes a dead letter.
@@ -389,6 +350,26 @@ impl Attempt {
         } else {
             Fate::Untold
         }
+    }
+
+    /// Takes note that a completion of it is sent with others.
+    pub(crate) fn completion_sent(&self) {
+        self.ending.since.get_or_init(Instant::now);
+    }
+
+    /// Takes note that the answer to its completion was lost.
+    pub(crate) fn completion_unanswered(&self) {
+        self.ending.unsure.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was completed, by a commit that was done, or refused because of its fence. `None`
+    /// where an earlier try may be what is in the way.
+    pub(crate) fn completion_answered(&self, ended: Ended) -> Option<Ended> {
+        if ended == Ended::Refused && self.ending.unsure.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.count(ended, &self.queue.0.metrics.completed);
+        Some(ended)
     }
 
     fn count(&self, ended: Ended, counter: &prometheus_client::metrics::counter::Counter) {

@@ -39,7 +39,8 @@ pub struct Claims {
 }
 
 /// A message that can be taken.
-struct Candidate {
+#[derive(Debug)]
+pub(crate) struct Candidate {
     entry: IndexEntry,
     key: Key,
     row: Row,
@@ -76,7 +77,21 @@ struct Rows {
     from_due: usize,
 }
 
-enum Taken {
+/// A claim as it is committed.
+pub(crate) struct Taking {
+    picked: Vec<Candidate>,
+    /// Which of them are going to be held, with their new rows; the others become dead letters.
+    claimed: Vec<(usize, Row)>,
+    /// Which write is the row of each that is going to be held.
+    row_writes: Vec<usize>,
+    /// Where the checks about each that was picked end.
+    checks_end: Vec<usize>,
+    nonce: String,
+    sent: Instant,
+    now: Moment,
+}
+
+pub(crate) enum Taken {
     /// These are held; none, if all that was picked went to the dead letters.
     Held(Vec<Attempt>),
     /// Somebody else took some of them; these are left.
@@ -97,33 +112,47 @@ impl Queue {
     /// Each claimed message counts as an attempt, and is held for a lease; [`Attempt::beat`] holds
     /// it longer. While the queue is paused nothing is claimed.
     pub async fn claim(&self, max: usize) -> Result<Claims> {
+        self.claim_looking(max, 0).await.map(|(claims, _)| claims)
+    }
+
+    /// The same, which reads so many more messages than it takes; those are given back, as they were
+    /// seen.
+    pub(crate) async fn claim_looking(
+        &self,
+        max: usize,
+        further: usize,
+    ) -> Result<(Claims, Vec<Candidate>)> {
         let max = max.clamp(1, self.claim_max());
+        let mut left = Vec::new();
         let mut claims =
             Claims { attempts: Vec::new(), next_due: None, paused: false, contended: false };
         // Whether the heads of both sections are still to be seen.
         let mut unseen = !self.passed().is_none();
         for _ in 0..LOOKS {
-            let look = self.look(max).await?;
+            let look = self.look(max, further).await?;
             claims.next_due = look.next_due.map(Moment::time);
             claims.paused = look.paused;
             claims.contended = false;
             if look.paused {
-                return Ok(claims);
+                return Ok((claims, Vec::new()));
             }
             if look.candidates.is_empty() {
                 if self.passed().is_none() && !std::mem::take(&mut unseen) {
-                    return Ok(claims);
+                    return Ok((claims, Vec::new()));
                 }
                 continue;
             }
-            match self.take_some(look.candidates, max).await? {
+            left = look.candidates;
+            let (taken, outrun) = self.take_some(&mut left, max).await?;
+            match taken {
                 Some(Taken::Held(attempts)) => {
+                    claims.contended = outrun && attempts.len() < max;
                     claims.attempts = attempts;
                     break;
                 }
                 Some(Taken::Paused) => {
                     claims.paused = true;
-                    return Ok(claims);
+                    return Ok((claims, Vec::new()));
                 }
                 Some(_) => claims.contended = true,
                 None => *self.passed() = look.end,
@@ -132,16 +161,25 @@ impl Queue {
         if !self.passed().is_none() {
             claims.next_due = Some(self.now().time());
         }
-        Ok(claims)
+        Ok((claims, left))
     }
 
-    /// Takes what it can get of the candidates, in one commit if nothing is in the way. `None`: none
-    /// of them can be taken by this process.
-    async fn take_some(&self, mut left: Vec<Candidate>, max: usize) -> Result<Option<Taken>> {
+    /// Reads about so many messages that can be taken, and takes none.
+    pub(crate) async fn look_only(&self, max: usize) -> Result<Vec<Candidate>> {
+        self.look(max, 0).await.map(|look| look.candidates)
+    }
+
+    /// Takes what it can get of the candidates, in one commit if nothing is in the way; `None`, if none
+    /// of them can be taken by this process. Tells too whether others took some of them.
+    async fn take_some(
+        &self,
+        left: &mut Vec<Candidate>,
+        max: usize,
+    ) -> Result<(Option<Taken>, bool)> {
         let mut most = max;
-        let mut ended = None;
+        let (mut ended, mut outrun) = (None, false);
         while !left.is_empty() {
-            let picked = self.pick(&mut left, most);
+            let picked = self.pick(left, most);
             match self.take(picked).await? {
                 // All that was picked went to the dead letters.
                 Taken::Held(attempts) if attempts.is_empty() => {
@@ -150,16 +188,22 @@ impl Queue {
                 Taken::Outrun(others) => {
                     left.extend(others);
                     ended = Some(Taken::Outrun(Vec::new()));
+                    outrun = true;
                 }
                 Taken::TooLarge(picked) if picked.len() > 1 => {
                     left.splice(..0, picked);
                     most = 1;
                 }
                 Taken::TooLarge(_) => drop(self.0.metrics.passed_over.inc()),
-                taken => return Ok(Some(taken)),
+                taken => return Ok((Some(taken), outrun)),
             }
         }
-        Ok(ended)
+        Ok((ended, outrun))
+    }
+
+    /// Among how many rows at the head a claim chooses: none, where nobody else takes what it sees.
+    pub(crate) fn spread(&self) -> usize {
+        self.0.spread.load(Ordering::Relaxed)
     }
 
     fn claim_max(&self) -> usize {
@@ -171,9 +215,9 @@ impl Queue {
 
     /// Reads both sections from their heads, or behind what was passed over, and the rows that they
     /// name.
-    async fn look(&self, max: usize) -> Result<Look> {
+    async fn look(&self, max: usize, further: usize) -> Result<Look> {
         let Self(inner) = self;
-        let window = WINDOW_MIN.max(2 * max);
+        let window = WINDOW_MIN.max(2 * max).max(max + further);
         let passed = self.passed().clone();
         let section = |range, passed: Option<Key>, window| {
             let after = passed.as_ref().map(Cursor::after_key);
@@ -182,7 +226,7 @@ impl Queue {
         // Every row that is seen is read.
         let ready_window = match passed.ready {
             Some(_) => window,
-            None => (max + inner.spread.load(Ordering::Relaxed).max(READY_MIN)).min(window),
+            None => (max + self.spread().max(READY_MIN).max(further)).min(window),
         };
         let ready = section(inner.places.ready_range(), passed.ready, ready_window);
         let ready = inner.store.scan(&ready).await?;
@@ -287,8 +331,8 @@ impl Queue {
     }
 
     /// Picks the head; after lost races, from anywhere in a part of the line that grows with them.
-    fn pick(&self, left: &mut Vec<Candidate>, max: usize) -> Vec<Candidate> {
-        let spread = self.0.spread.load(Ordering::Relaxed);
+    pub(crate) fn pick(&self, left: &mut Vec<Candidate>, max: usize) -> Vec<Candidate> {
+        let spread = self.spread();
         let latest = left.len().saturating_sub(max).min(spread);
         let start = if latest == 0 { 0 } else { self.0.entropy.below(latest + 1) };
         let bytes_max = self.0.store.limits().commit_bytes_max / 4;
@@ -303,11 +347,23 @@ impl Queue {
 
     /// Claims candidates in one commit.
     async fn take(&self, picked: Vec<Candidate>) -> Result<Taken> {
+        let (commit, taking) = self.taking(picked)?;
+        let committed = match self.commit(commit).await {
+            Err(Error::Store(error)) if error.kind() == ErrorKind::LimitExceeded => {
+                return Ok(Taken::TooLarge(taking.picked));
+            }
+            committed => committed?,
+        };
+        self.took(taking, committed).await
+    }
+
+    /// The commit that claims candidates.
+    pub(crate) fn taking(&self, picked: Vec<Candidate>) -> Result<(Commit, Taking)> {
         let Self(inner) = self;
         let (places, sent, now) = (&inner.places, Instant::now(), self.now());
         let nonce = inner.entropy.nonce()?;
+        let lease = lease_mark(&nonce, &inner.options.holder)?;
         let mut commit = Commit::new().check(places.paused().clone(), Expect::Absent);
-        // Which checks are about which candidate, and which write is its row.
         let mut checks_end = Vec::with_capacity(picked.len());
         let mut claimed: Vec<(usize, Row)> = Vec::with_capacity(picked.len());
         let mut row_writes = Vec::with_capacity(picked.len());
@@ -338,28 +394,22 @@ impl Queue {
                 }
                 row_writes.push(commit.writes.len());
                 commit = self.put_row(commit, id, &next)?;
-                let lease = Put::new(lease_mark(&nonce, &inner.options.holder)?)
-                    .expiring(Expiry::After(inner.options.lease));
+                let lease = Put::new(lease.clone()).expiring(Expiry::After(inner.options.lease));
                 commit = commit.put(places.claim(id), lease);
                 claimed.push((at, next));
             }
             checks_end.push(commit.checks.len());
         }
+        Ok((commit, Taking { picked, claimed, row_writes, checks_end, nonce, sent, now }))
+    }
+
+    /// What became of a claim, by the outcome of its commit.
+    pub(crate) async fn took(&self, taking: Taking, committed: Committed) -> Result<Taken> {
+        let Self(inner) = self;
+        let Taking { picked, claimed, row_writes, checks_end, nonce, sent, now } = taking;
         let attempt = |(at, row): (usize, Row), version: Version| {
-            Attempt::new(
-                self.clone(),
-                picked[at].entry.id.clone(),
-                row,
-                version,
-                nonce.clone(),
-                sent,
-            )
-        };
-        let committed = match self.commit(commit).await {
-            Err(Error::Store(error)) if error.kind() == ErrorKind::LimitExceeded => {
-                return Ok(Taken::TooLarge(picked));
-            }
-            committed => committed?,
+            let id = picked[at].entry.id.clone();
+            Attempt::new(self.clone(), id, row, version, nonce.clone(), sent)
         };
         let attempts = match committed {
             Committed::Applied(versions) => {

@@ -37,7 +37,7 @@ pub enum Error {
         /// What it cannot do.
         reason: String,
     },
-    /// The name, the id or the payload cannot be used.
+    /// The name, the holder, the id or the payload cannot be used.
     #[error("{0}")]
     BadMessage(String),
     /// Another message has this id.

@@ -42,6 +42,7 @@ mod dead;
 mod enqueue;
 mod entropy;
 mod error;
+mod exchange;
 mod inspect;
 mod job;
 mod jobs;

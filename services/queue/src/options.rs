@@ -13,12 +13,19 @@ pub struct Options {
     /// How long a completed message whose id was given is remembered, so that enqueuing it again
     /// is told as a duplicate. Others are remembered for a lease.
     pub remembered: Duration,
-    /// Who works here, for people: a name, a machine, a process.
+    /// Who works here, for people: a name, a machine, a process, in at most
+    /// [`Options::HOLDER_BYTES_MAX`] bytes.
     pub holder: String,
     /// Where the rows are; `None` is [`Places::of`] the queue's name.
     pub places: Option<Places>,
     /// Makes every choice repeatable, for tests.
     pub seed: Option<u64>,
+}
+
+impl Options {
+    /// The most bytes that the name of a holder has: it stands in every row that is claimed, and rows
+    /// have room for it even where each of its characters is escaped.
+    pub const HOLDER_BYTES_MAX: usize = 128;
 }
 
 impl Default for Options {

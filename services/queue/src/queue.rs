@@ -71,6 +71,13 @@ impl Queue {
         options: Options,
     ) -> Result<Self> {
         check_engine(&store, options.lease)?;
+        if options.holder.len() > Options::HOLDER_BYTES_MAX {
+            return Err(Error::BadMessage(format!(
+                "the name of a holder has at most {} bytes, not {}; give a shorter one",
+                Options::HOLDER_BYTES_MAX,
+                options.holder.len()
+            )));
+        }
         let places = match &options.places {
             Some(places) => places.clone(),
             None => Places::of(name)?,

@@ -77,6 +77,35 @@ async fn an_unanswered_commit_may_or_may_not_be_applied() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_late_commit_lands_after_what_others_do_and_after_its_process() {
+    let second = Duration::from_secs(1);
+    let engine = faulty(Faults::script([(0, Fault::Late(second))]));
+    let store = Store::new(engine.clone());
+    assert_eq!(kind(store.put(key("a"), number(1)).await), ErrorKind::OutcomeUnknown);
+    store.put(key("a"), number(2)).await.unwrap();
+    engine.kill();
+    assert_eq!(truth(&engine, "a").await, Some(2));
+    tokio::time::sleep(second).await;
+    tokio::task::yield_now().await;
+    assert_eq!(truth(&engine, "a").await, Some(1));
+    assert!(engine.land().await.is_empty(), "it has landed");
+}
+
+#[tokio::test]
+async fn a_late_commit_lands_when_it_is_let_and_a_late_read_has_just_failed() {
+    let late = Fault::Late(Duration::MAX);
+    let engine = faulty(Faults::script([(0, late), (1, late)]));
+    let store = Store::new(engine.clone());
+    let absent = Commit::new().check(key("a"), Expect::Absent).put(key("a"), number(1));
+    assert_eq!(kind(store.commit(absent).await), ErrorKind::OutcomeUnknown);
+    assert_eq!(kind(store.get(&key("a")).await), ErrorKind::Unavailable);
+    store.put(key("a"), number(2)).await.unwrap();
+    let landed = engine.revive().land().await;
+    assert!(matches!(landed[..], [Ok(Outcome::Conflicted { .. })]), "{landed:?}");
+    assert_eq!(truth(&engine, "a").await, Some(2));
+}
+
 #[tokio::test]
 async fn an_unanswered_read_has_just_failed() {
     for when in [When::Before, When::After] {

@@ -58,6 +58,8 @@ impl Node {
             delay: 0.5,
             delay_max: Duration::from_millis(200),
             crash: 0.002,
+            late: 0.01,
+            late_max: LEASE * 2,
         };
         let faults = Faults::seeded(rng.u64(..), rates);
         let clock = clock.skewed(SignedDuration::from_secs(rng.i64(-300..300)));

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use keyward_engine::{Json, Put, Tier};
-use keyward_locks::{Error, Life, LockPath, Loss, Mode, Request, Target, Tried, Wanted};
+use keyward_engine::{Json, Put, Store, Tier};
+use keyward_locks::{Error, Life, LockPath, Locks, Loss, Mode, Request, Target, Tried, Wanted};
+use keyward_memory::{Memory, Options as MemoryOptions};
 use keyward_stores::{Place, on_engines, on_every_engine};
+use keyward_testkit::VirtualClock;
 
-use crate::fixture::{key, locks, page, path, take, try_take};
+use crate::fixture::{key, locks, locks_on, page, path, take, try_take};
 
 on_every_engine!(
     paths_exclude_their_like_their_ancestors_and_their_descendants,
@@ -28,7 +30,6 @@ on_engines!(recoverable: Recoverable;
     locks_of_several_roots_are_taken_in_one_order,
     a_descendant_is_taken_under_ones_own_guard,
     an_ancestor_is_refused_while_a_descendant_is_held,
-    a_broken_lock_is_remembered_and_its_holder_is_told,
     the_list_says_who_holds_what,
     a_dropped_guard_is_released,
     a_foreign_value_at_the_root_is_left_alone,
@@ -162,8 +163,21 @@ async fn an_ancestor_is_refused_while_a_descendant_is_held(place: Place) {
 }
 
 async fn a_broken_lock_is_remembered_and_its_holder_is_told(place: Place) {
-    let (ours, others) = (locks(&place).await, locks(&place).await);
-    let request = Request::default().ttl(Duration::from_secs(3));
+    // With commits of several keys the holder hears of it, however long its lease is.
+    break_one(locks(&place).await, locks(&place).await).await;
+}
+
+/// With commits of single keys the holder learns it with its next renewal, which only simulated time
+/// brings about without a wait.
+#[tokio::test(start_paused = true)]
+async fn with_commits_of_single_keys_the_holder_of_a_broken_lock_is_told() {
+    let memory = Memory::with(MemoryOptions::tier(Tier::Recoverable), VirtualClock::new());
+    let store = Store::new(memory);
+    break_one(locks_on(store.clone()), locks_on(store)).await;
+}
+
+async fn break_one(ours: Locks, others: Locks) {
+    let request = Request::default();
     let held = [path("policies:1")];
     let guard = page(&ours).acquire(&held, Mode::Exclusive, &request).await.unwrap();
     let root = page(&others);
@@ -224,6 +238,29 @@ async fn a_dropped_guard_is_released(place: Place) {
     // Waits until it is.
     let next = take(&root, "a").await;
     next.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lease_that_nobody_could_have_asked_for_is_refused() {
+    let store = Store::new(Memory::new());
+    let root = page(&locks_on(store.clone()));
+    let guard = take(&root, "policies").await;
+    let entry = store.get(&key("page:7")).await.unwrap().unwrap();
+    let ttl = format!("\"ttl_ms\":{}", Request::TTL_DEFAULT.as_millis());
+    let longer = |ttl_ms: u128| {
+        let value = entry.value.as_str().replace(&ttl, &format!("\"ttl_ms\":{ttl_ms}"));
+        assert_ne!(value, entry.value.as_str());
+        Put::new(Json::parse(value).unwrap())
+    };
+    let max = Request::TTL_MAX.as_millis();
+    store.put(key("page:7"), longer(max + 1)).await.unwrap();
+    let other = page(&locks_on(store.clone()));
+    let refused = other.list().await.unwrap_err();
+    assert!(matches!(refused, Error::Damaged { .. }), "{refused}");
+    assert!(refused.to_string().contains("86400001 ms"), "{refused}");
+    store.put(key("page:7"), longer(max)).await.unwrap();
+    assert_eq!(other.list().await.unwrap().holders.len(), 1);
+    drop(guard);
 }
 
 async fn a_foreign_value_at_the_root_is_left_alone(place: Place) {

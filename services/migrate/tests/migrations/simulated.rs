@@ -33,6 +33,7 @@ impl World {
             delay: 0.8,
             delay_max: Duration::from_millis(10),
             crash: 0.0,
+            ..Rates::default()
         };
         let faults = Faults::seeded(rng.u64(..), rates);
         self.open(Arc::new(FaultyEngine::new(Arc::new(self.memory.clone()), faults)), schema)

@@ -3,12 +3,13 @@
 mod completions;
 mod delivery;
 mod keeper;
+mod room;
+mod seen;
 mod wake;
 mod work;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,8 +21,11 @@ use tokio::time::Instant;
 use self::completions::Completions;
 pub use self::delivery::Delivery;
 use self::keeper::Keeper;
+use self::room::{Ending, Places, Room};
+use self::seen::Seen;
 use self::wake::{Signal, Wake};
-use self::work::{Done, Ending, Workplace, work};
+use self::work::{Done, Workplace, work};
+use crate::claim::Candidate;
 use crate::{Attempt, Claims, Ended, Error, Failure, Queue, Result};
 
 /// How a worker works.
@@ -68,6 +72,8 @@ pub struct Report {
 
 /// The first wait where nothing tells of new messages, and after errors.
 const POLL_MIN: Duration = Duration::from_millis(100);
+/// How many messages are read beyond those that are taken, where there are more than can be taken.
+const FURTHER_MAX: usize = 64;
 /// The longest wait before looking again where others took what was seen.
 const OUTRUN_MAX_MS: usize = 10;
 
@@ -138,6 +144,16 @@ impl Worker {
 type Handler =
     Arc<dyn Fn(Delivery) -> BoxFuture<'static, Result<Option<Json>, Failure>> + Send + Sync>;
 
+/// A message in hand that is not begun.
+struct Waiting {
+    attempt: Arc<Attempt>,
+    ticket: u64,
+    place: Places,
+}
+
+/// A claim under way, with the places it is for.
+type Claiming = (Places, BoxFuture<'static, Result<(Claims, Vec<Candidate>)>>);
+
 /// A worker at work.
 struct Running {
     queue: Queue,
@@ -147,9 +163,11 @@ struct Running {
     completions: Completions,
     wake: Wake,
     tasks: JoinSet<(Done, Option<Ending>)>,
-    /// How many of the tasks are past their handlers.
-    ending: Arc<AtomicUsize>,
-    waiting: VecDeque<(Arc<Attempt>, u64)>,
+    room: Room,
+    seen: Arc<Seen>,
+    /// How many messages the next look reads beyond those that it takes.
+    further: usize,
+    waiting: VecDeque<Waiting>,
     stopping: watch::Sender<bool>,
     report: Report,
     /// When to look at the queue next.
@@ -162,15 +180,19 @@ struct Running {
 
 impl Running {
     fn new(queue: Queue, options: WorkerOptions, handler: Handler) -> Self {
+        let room = Room::new(options.concurrency.max(1), options.ahead);
+        let seen = Arc::new(Seen::default());
         Self {
             keeper: Keeper::start(&queue),
-            completions: Completions::start(&queue),
+            completions: Completions::start(&queue, &room, &seen),
             wake: Wake::new(&queue),
             queue,
             options,
             handler,
             tasks: JoinSet::new(),
-            ending: Arc::default(),
+            room,
+            seen,
+            further: 0,
             waiting: VecDeque::new(),
             stopping: watch::Sender::new(false),
             report: Report::default(),
@@ -181,19 +203,23 @@ impl Running {
     }
 
     /// How many messages to claim now. A claim costs much the same for one message and for many: so
-    /// while some are just being ended, which makes more room soon, it waits for half of the places.
+    /// while some are just being ended, it leaves what was seen to be taken along with them, and
+    /// otherwise waits for half of the places.
     fn room(&self) -> usize {
+        let room = self.room.free();
+        if self.room.ending() == 0 && !self.completions.is_taking() {
+            return room;
+        }
         let most = self.options.concurrency.max(1).saturating_add(self.options.ahead);
-        let room = most.saturating_sub(self.tasks.len() + self.waiting.len());
-        let more_soon = self.ending.load(Ordering::Relaxed) > 0;
-        if more_soon && room < most / 2 { 0 } else { room }
+        let left_to_them = self.completions.is_taking() || self.seen.until().is_some();
+        if left_to_them || room < most / 2 { 0 } else { room }
     }
 
     async fn until(mut self, shutdown: impl Future<Output = ()>) -> Result<Report> {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut stop_at: Option<Instant> = None;
         // A claim is never dropped half way: what it took would have had an attempt for nothing.
-        let mut claiming: Option<(usize, BoxFuture<'static, Result<Claims>>)> = None;
+        let mut claiming: Option<Claiming> = None;
         let mut woken = false;
         loop {
             while let Some(ended) = self.tasks.try_join_next() {
@@ -204,7 +230,7 @@ impl Running {
             }
             if stop_at.is_some() && claiming.is_none() {
                 self.give_back_waiting().await;
-                if self.tasks.is_empty() {
+                if self.tasks.is_empty() && !self.completions.is_taking() {
                     break;
                 }
             }
@@ -212,19 +238,25 @@ impl Running {
             let room = self.room();
             let may_look = stop_at.is_none() && claiming.is_none() && room > 0;
             if may_look && Instant::now() >= self.look_at {
-                let queue = self.queue.clone();
+                let (queue, further) = (self.queue.clone(), self.further);
+                let places = self.room.places(room);
+                let room = places.count().max(1);
+                self.seen.forget();
                 woken = false;
-                claiming = Some((room, Box::pin(async move { queue.claim(room).await })));
+                let claim = async move { queue.claim_looking(room, further).await };
+                claiming = Some((places, Box::pin(claim)));
             }
+            let seen_until = self.seen.until().filter(|_| stop_at.is_none());
             tokio::select! {
                 biased;
                 () = &mut shutdown, if stop_at.is_none() => stop_at = Some(self.stop()),
                 Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {
                     self.count(ended);
                 }
-                (asked, claims) = claimed(&mut claiming) => {
-                    claiming = None;
-                    self.hold(asked, claims);
+                (attempts, places) = self.completions.taken() => self.hold(attempts, places),
+                claims = claimed(&mut claiming) => {
+                    let places = claiming.take().map(|(places, _)| places);
+                    self.claimed(claims, places.unwrap_or_default());
                     if woken {
                         self.look_at = Instant::now();
                     }
@@ -233,8 +265,10 @@ impl Running {
                     woken |= matches!(signal, Signal::Look);
                     self.heed(signal);
                 }
+                () = self.room.freed() => {}
                 () = tokio::time::sleep_until(self.look_at), if may_look && claiming.is_none() => {}
-                () = at(stop_at), if claiming.is_none() => {
+                () = at(seen_until), if claiming.is_none() => {}
+                () = at(stop_at), if claiming.is_none() && !self.completions.is_taking() => {
                     self.abandon().await;
                     break;
                 }
@@ -248,21 +282,24 @@ impl Running {
 
     fn stop(&mut self) -> Instant {
         self.stopping.send_replace(true);
+        self.room.close();
         Instant::now() + self.options.grace
     }
 
     /// Begins what there is room for.
     fn begin(&mut self) {
-        while self.tasks.len() < self.options.concurrency.max(1) {
-            let Some((attempt, ticket)) = self.waiting.pop_front() else { return };
+        let most = self.options.concurrency.max(1);
+        while self.tasks.len().saturating_sub(self.room.ending()) < most {
+            let Some(Waiting { attempt, ticket, place }) = self.waiting.pop_front() else { return };
             let held = self.keeper.held(ticket);
             let workplace = Workplace {
                 handler: self.handler.clone(),
                 hold: held.hold(),
                 stopping: self.stopping.subscribe(),
                 grace: self.options.grace,
-                ending: self.ending.clone(),
-                together: (self.options.concurrency > 1).then(|| self.completions.asking()),
+                room: self.room.clone(),
+                place,
+                together: self.completions.asking(),
             };
             self.tasks.spawn(async move {
                 let ended = work(workplace, attempt).await;
@@ -272,23 +309,35 @@ impl Running {
         }
     }
 
+    /// Takes messages into hand.
+    fn hold(&mut self, attempts: Vec<Attempt>, mut places: Places) {
+        for attempt in attempts {
+            let attempt = Arc::new(attempt);
+            let ticket = self.keeper.take(attempt.clone());
+            self.waiting.push_back(Waiting { attempt, ticket, place: places.one() });
+        }
+    }
+
     /// Takes what a claim gave into hand, and says when to look again.
-    fn hold(&mut self, asked: usize, claims: Result<Claims>) {
+    fn claimed(&mut self, claims: Result<(Claims, Vec<Candidate>)>, places: Places) {
         let now = Instant::now();
         match claims {
-            Ok(claims) => {
-                let count = claims.attempts.len();
-                for attempt in claims.attempts {
-                    let attempt = Arc::new(attempt);
-                    let ticket = self.keeper.take(attempt.clone());
-                    self.waiting.push_back((attempt, ticket));
-                }
+            Ok((claims, seen)) => {
+                let (asked, count) = (places.count(), claims.attempts.len());
+                self.hold(claims.attempts, places);
+                self.further = match count {
+                    // There is more, and nobody else takes it.
+                    count if count == asked && self.queue.spread() == 0 => FURTHER_MAX,
+                    _ => 0,
+                };
+                let has_more = count == asked || !seen.is_empty();
+                self.seen.keep(seen, self.further > 0);
                 if count > 0 {
                     self.pause = POLL_MIN;
                 }
                 self.look_at = now
                     + match count {
-                        count if count == asked => Duration::ZERO,
+                        _ if has_more => Duration::ZERO,
                         _ if claims.contended => {
                             let wait = self.queue.0.entropy.below(OUTRUN_MAX_MS);
                             Duration::from_millis(1 + wait as u64)
@@ -346,9 +395,9 @@ impl Running {
     }
 
     async fn give_back_waiting(&mut self) {
-        while let Some((attempt, ticket)) = self.waiting.pop_front() {
-            self.give_back(&attempt).await;
-            drop(self.keeper.held(ticket));
+        while let Some(waiting) = self.waiting.pop_front() {
+            self.give_back(&waiting.attempt).await;
+            drop(self.keeper.held(waiting.ticket));
         }
     }
 
@@ -374,11 +423,9 @@ impl Running {
     }
 }
 
-async fn claimed(
-    claiming: &mut Option<(usize, BoxFuture<'static, Result<Claims>>)>,
-) -> (usize, Result<Claims>) {
+async fn claimed(claiming: &mut Option<Claiming>) -> Result<(Claims, Vec<Candidate>)> {
     match claiming {
-        Some((asked, claims)) => (*asked, claims.await),
+        Some((_, claims)) => claims.await,
         None => std::future::pending().await,
     }
 }

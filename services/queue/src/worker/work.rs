@@ -2,7 +2,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -12,6 +11,7 @@ use tokio::time::Instant;
 
 use super::completions::Asking;
 use super::keeper::Hold;
+use super::room::{Ending, Places, Room};
 use super::{Delivery, Handler, POLL_MIN};
 use crate::{Attempt, Ended, Error, Failure, Result};
 
@@ -23,37 +23,20 @@ pub(super) enum Done {
     Unknown,
 }
 
-/// One of those whose handlers are done, until this is dropped.
-#[derive(Debug)]
-pub(super) struct Ending(Arc<AtomicUsize>);
-
-impl Ending {
-    fn new(count: Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// What a message is worked on with.
 pub(super) struct Workplace {
     pub handler: Handler,
     pub hold: watch::Receiver<Hold>,
     pub stopping: watch::Receiver<bool>,
     pub grace: Duration,
-    pub ending: Arc<AtomicUsize>,
-    /// `None` where there is nothing to complete it with.
-    pub together: Option<Asking>,
+    pub room: Room,
+    pub place: Places,
+    pub together: Asking,
 }
 
 /// Runs the handler on one message, and ends the attempt by what comes of it.
 pub(super) async fn work(workplace: Workplace, attempt: Arc<Attempt>) -> (Done, Option<Ending>) {
-    let Workplace { handler, hold, stopping, grace, ending, together } = workplace;
+    let Workplace { handler, hold, stopping, grace, room, place, together } = workplace;
     let begun = Instant::now();
     let delivery = Delivery::new(attempt.clone(), hold.clone(), stopping);
     let lost = delivery.clone();
@@ -78,7 +61,7 @@ pub(super) async fn work(workplace: Workplace, attempt: Arc<Attempt>) -> (Done, 
             return (Done::Refused, None);
         }
     };
-    let ending = Ending::new(ending);
+    let ending = room.end(place);
     attempt.queue().0.metrics.run_seconds.observe(begun.elapsed().as_secs_f64());
     let done = match outcome {
         Ok(result) => match complete(&attempt, &hold, result, together).await {
@@ -99,11 +82,9 @@ async fn complete(
     attempt: &Arc<Attempt>,
     hold: &watch::Receiver<Hold>,
     result: Option<Json>,
-    together: Option<Asking>,
+    together: Asking,
 ) -> Result<Ended> {
-    if let Some(together) = together
-        && let Some(ended) = together.complete(attempt, &result).await
-    {
+    if let Some(ended) = together.complete(attempt, &result).await {
         return Ok(ended);
     }
     persist(hold, || attempt.complete(result.clone())).await

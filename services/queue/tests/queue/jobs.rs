@@ -25,6 +25,7 @@ on_every_engine!(
     a_job_whose_worker_died_is_taken_over,
     a_failed_job_leaves_a_trace_and_can_be_put_back,
     jobs_are_listed_page_by_page,
+    a_finished_job_can_be_kept_for_ever,
 );
 
 on_engines!(
@@ -255,6 +256,20 @@ async fn a_finished_job_is_kept_for_its_retention(place: Place) {
     assert_eq!(jobs.status(&id).await.unwrap(), Some(Status::Result(json("1"))));
     fixture.place.clock().advance(Duration::from_millis(1));
     assert_eq!(jobs.status(&id).await.unwrap(), None);
+}
+
+async fn a_finished_job_can_be_kept_for_ever(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let jobs = fixture.jobs();
+    let options = || JobOptions { retention: Duration::MAX, ..JobOptions::default() };
+    let done = jobs.submit("q", json("1"), options()).await.unwrap().id().to_owned();
+    fixture.claim_one().await.complete(Some(json("1"))).await.unwrap();
+    let failed = jobs.submit("q", json("2"), options()).await.unwrap().id().to_owned();
+    fixture.claim_one().await.fail(Failure::permanent("no")).await.unwrap();
+    fixture.place.clock().advance(Duration::from_secs(100 * 365 * 86_400));
+    assert_eq!(jobs.status(&done).await.unwrap(), Some(Status::Result(json("1"))));
+    let status = jobs.status(&failed).await.unwrap();
+    assert!(matches!(status, Some(Status::Trace(_))), "{status:?}");
 }
 
 #[tokio::test]

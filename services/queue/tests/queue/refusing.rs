@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{ScanOrder, Store};
+use keyward_engine::{Json, ScanOrder, Store};
 use keyward_memory::Memory;
-use keyward_queue::{Jobs, Options, Queue};
+use keyward_queue::{Jobs, Message, Options, Queue};
 use keyward_stores::{Kind, Place, on_engines};
 use keyward_testkit::{Faults, FaultyEngine};
 
@@ -51,4 +51,28 @@ async fn a_lease_that_the_engine_cannot_keep_and_a_name_that_is_none_are_refused
         let refused = Queue::new(store.clone(), &name, place.clock().clone(), Options::default());
         assert_eq!(refused.unwrap_err().code(), "bad-message");
     }
+}
+
+#[tokio::test]
+async fn a_holder_whose_name_would_fill_every_row_is_refused() {
+    let place = Place::new(Kind::Memory);
+    let store = place.store().await;
+    let queue = |holder: String| {
+        let options = Options { holder, ..Options::default() };
+        Queue::new(store.clone(), "q", place.clock().clone(), options)
+    };
+    let refused = queue("h".repeat(Options::HOLDER_BYTES_MAX + 1)).unwrap_err();
+    assert_eq!(refused.code(), "bad-message");
+    assert!(refused.to_string().contains("128 bytes, not 129"), "{refused}");
+    // The longest fits into a row that is as large as can be enqueued, however it is escaped.
+    let queue = queue("\u{1}".repeat(Options::HOLDER_BYTES_MAX)).unwrap();
+    let mut bytes = store.limits().value_bytes_max - 1_100;
+    loop {
+        let payload = Json::parse(format!("\"{}\"", "x".repeat(bytes))).unwrap();
+        match queue.enqueue(Message::new(payload)).await {
+            Ok(_) => break,
+            Err(_) => bytes -= 8,
+        }
+    }
+    assert_eq!(queue.claim(1).await.unwrap().attempts.len(), 1);
 }

@@ -97,6 +97,8 @@ fn run(seed: u64) -> (Summary, Vec<(String, Vec<String>, Fate)>) {
         while let Some(done) = tasks.join_next().await {
             done.unwrap();
         }
+        // What is still on its way lands.
+        tokio::time::sleep(Weather::LATE_MAX).await;
         settle(&truth, clock).await;
         check(&truth, clock, &weather).await;
         let lives = truth.lives().into_iter();

@@ -15,6 +15,9 @@ pub struct Weather {
 }
 
 impl Weather {
+    /// The longest time by which a commit lands late.
+    pub const LATE_MAX: Duration = Duration::from_secs(20);
+
     pub fn new(rng: &mut Rng) -> Self {
         let is_calm = rng.u8(..4) == 0;
         let stormy = |rate: f64| if is_calm { 0.0 } else { rate };
@@ -27,6 +30,8 @@ impl Weather {
                 delay: 0.4,
                 delay_max: Duration::from_secs(1),
                 crash: stormy(0.005),
+                late: stormy(0.02),
+                late_max: Self::LATE_MAX,
             },
         }
     }

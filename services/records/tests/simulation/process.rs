@@ -65,6 +65,7 @@ impl Process {
             delay: 0.8,
             delay_max: Duration::from_millis(10),
             crash: if crashes { 0.03 } else { 0.0 },
+            ..Rates::default()
         };
         Self::with(memory, clock, Faults::seeded(rng.u64(..), rates), rng)
     }

@@ -1,5 +1,6 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use keyward_engine::{
@@ -45,7 +46,13 @@ pub struct FaultyEngine {
     crashed: Arc<Switch>,
     /// Whether this handle stands still, likewise.
     paused: Arc<Switch>,
+    /// Commits of all handles that are answered, and have not landed yet, in the order of their
+    /// sending.
+    late: Arc<Mutex<Vec<Late>>>,
 }
+
+/// A commit that lands later. Whoever takes it out lands it.
+type Late = Arc<Mutex<Option<Commit>>>;
 
 struct Script {
     faults: Faults,
@@ -62,6 +69,7 @@ impl FaultyEngine {
             script: Arc::new(Mutex::new(Script { faults, trace })),
             crashed: Arc::default(),
             paused: Arc::default(),
+            late: Arc::default(),
         }
     }
 
@@ -83,6 +91,7 @@ impl FaultyEngine {
             capabilities: self.capabilities.clone(),
             crashed: Arc::default(),
             paused: Arc::default(),
+            late: self.late.clone(),
         }
     }
 
@@ -112,6 +121,39 @@ impl FaultyEngine {
         self.paused.turn(false);
     }
 
+    /// Lets the commits land that are [late](Fault::Late), of all handles, one after the other, and
+    /// tells what became of each.
+    pub async fn land(&self) -> Vec<Result<Outcome>> {
+        let late = std::mem::take(&mut *locked(&self.late));
+        let mut landed = Vec::new();
+        for commit in late {
+            let commit = locked(&commit).take();
+            if let Some(commit) = commit {
+                landed.push(self.inner.commit(commit).await);
+            }
+        }
+        landed
+    }
+
+    fn send_late(&self, commit: Commit, after: Duration) {
+        let sent: Late = Arc::new(Mutex::new(Some(commit)));
+        let mut late = locked(&self.late);
+        late.retain(|late| locked(late).is_some());
+        late.push(sent.clone());
+        if after == Duration::MAX {
+            return;
+        }
+        let inner = self.inner.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            let commit = locked(&sent).take();
+            if let Some(commit) = commit {
+                // Nobody waits for its answer.
+                let _ = inner.commit(commit).await;
+            }
+        });
+    }
+
     async fn going_on(&self) {
         self.paused.is(false).await;
     }
@@ -127,7 +169,7 @@ impl FaultyEngine {
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
-        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.script)
     }
 
     fn next_fault(&self, call: Call) -> Fault {
@@ -149,17 +191,43 @@ impl FaultyEngine {
 
     async fn call<T>(&self, call: Call, act: impl Future<Output = Result<T>>) -> Result<T> {
         self.going_on().await;
-        let answer = self.answered(call, act).await;
+        let answer = match self.begin(call) {
+            Ok(fault) => self.answered(call, fault, act).await,
+            Err(error) => Err(error),
+        };
         self.going_on().await;
         answer
     }
 
-    async fn answered<T>(&self, call: Call, act: impl Future<Output = Result<T>>) -> Result<T> {
+    async fn call_commit(&self, commit: Commit) -> Result<Outcome> {
+        self.going_on().await;
+        let answer = match self.begin(Call::Commit) {
+            Ok(Fault::Late(after)) => {
+                self.send_late(commit, after);
+                Err(unanswered(Call::Commit))
+            }
+            Ok(fault) => self.answered(Call::Commit, fault, self.inner.commit(commit)).await,
+            Err(error) => Err(error),
+        };
+        self.going_on().await;
+        answer
+    }
+
+    fn begin(&self, call: Call) -> Result<Fault> {
         self.alive()?;
-        match self.next_fault(call) {
+        Ok(self.next_fault(call))
+    }
+
+    async fn answered<T>(
+        &self,
+        call: Call,
+        fault: Fault,
+        act: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        match fault {
             Fault::None => act.await,
             Fault::Fail => Err(Error::new(ErrorKind::Unavailable, "injected failure")),
-            Fault::Unanswered(When::Before) => Err(unanswered(call)),
+            Fault::Unanswered(When::Before) | Fault::Late(_) => Err(unanswered(call)),
             Fault::Unanswered(When::After) => {
                 // Whether it worked is just what the caller does not learn.
                 let _ = act.await;
@@ -189,6 +257,10 @@ impl FaultyEngine {
             }
         }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn wait(fault: Fault) {
@@ -230,7 +302,7 @@ impl Engine for FaultyEngine {
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
-        Box::pin(self.call(Call::Commit, self.inner.commit(commit)))
+        Box::pin(self.call_commit(commit))
     }
 
     /// Passes on what the engine tells, until the handle crashes.

@@ -35,6 +35,10 @@ pub enum Fault {
     /// A commit is answered [`OutcomeUnknown`](keyward_engine::ErrorKind::OutcomeUnknown): `Before`,
     /// it never arrived; `After`, it did. A read just fails.
     Unanswered(When),
+    /// A commit is answered [`OutcomeUnknown`](keyward_engine::ErrorKind::OutcomeUnknown) at once, and
+    /// lands after this time by tokio's clock, whatever became of its process since. With
+    /// [`Duration::MAX`] it lands when [`land`](crate::FaultyEngine::land) says so. A read just fails.
+    Late(Duration),
     /// The call waits by tokio's clock, before or after it takes effect.
     Delay(When, Duration),
     /// The call lets other tasks run so many times, before or after it takes effect.
@@ -60,10 +64,14 @@ pub struct Rates {
     pub delay_max: Duration,
     /// [`Fault::Crash`], half of them before and half after.
     pub crash: f64,
+    /// [`Fault::Late`].
+    pub late: f64,
+    /// The longest time by which a commit is late.
+    pub late_max: Duration,
 }
 
 impl Rates {
-    /// Something of everything: a tenth of the calls goes wrong, and as many are late.
+    /// Something of everything but late commits: a tenth of the calls goes wrong, and as many wait.
     pub fn some() -> Self {
         Self {
             fail: 0.04,
@@ -71,6 +79,8 @@ impl Rates {
             delay: 0.1,
             delay_max: Duration::from_secs(1),
             crash: 0.02,
+            late: 0.0,
+            late_max: Duration::ZERO,
         }
     }
 }
@@ -128,6 +138,7 @@ impl Rates {
         };
         let (fail, unanswered) = (happens(self.fail), happens(self.unanswered));
         let (delay, crash) = (happens(self.delay), happens(self.crash));
+        let late = happens(self.late);
         let when = if rng.bool() { When::Before } else { When::After };
         if fail {
             Fault::Fail
@@ -135,13 +146,19 @@ impl Rates {
             Fault::Unanswered(when)
         } else if crash {
             Fault::Crash(when)
+        } else if late {
+            Fault::Late(up_to(rng, self.late_max))
         } else if delay && rng.bool() {
-            let most = u64::try_from(self.delay_max.as_micros()).unwrap_or(u64::MAX);
-            Fault::Delay(when, Duration::from_micros(rng.u64(..=most)))
+            Fault::Delay(when, up_to(rng, self.delay_max))
         } else if delay {
             Fault::Yield(when, rng.u8(1..=8))
         } else {
             Fault::None
         }
     }
+}
+
+fn up_to(rng: &mut Rng, most: Duration) -> Duration {
+    let most = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
+    Duration::from_micros(rng.u64(..=most))
 }
