@@ -18,6 +18,7 @@ mod readme;
 mod records;
 mod sandbox;
 mod schemas;
+mod serving;
 mod shell;
 mod transfer;
 mod upkeep;
