@@ -36,7 +36,7 @@ const BUILD: &[Row] = &[
     ("examples", &["keyward"]),
     ("testing/testkit", &["core/*"]),
     ("testing/stores", &["engines/*", "core/*", "testing/testkit"]),
-    ("testing/bench", &["keyward", "engines/*", "core/*", "testing/testkit"]),
+    ("testing/bench", &["doors/server", "keyward", "engines/*", "core/*", "testing/testkit"]),
 ];
 
 /// What tests may use besides.

@@ -6,6 +6,7 @@ mod commit;
 mod coordination;
 mod copy;
 mod growth;
+mod http;
 mod indexed;
 mod load;
 mod postgres;
@@ -172,6 +173,18 @@ pub const CASES: &[Case] = &[
         compares: "a copy from PostgreSQL to an embedded store / COPY TO and a load by raw heed",
         needs: Needs::Postgres,
         run: copy::from_postgres,
+    },
+    Case {
+        name: "http_get",
+        compares: "GET of an entry over HTTP / a bare handler that gives the same bytes",
+        needs: Needs::Nothing,
+        run: http::http_get,
+    },
+    Case {
+        name: "http_put64",
+        compares: "durable PUTs of 64 clients over HTTP / the same commits in process",
+        needs: Needs::Nothing,
+        run: http::http_put64,
     },
 ];
 

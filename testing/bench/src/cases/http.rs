@@ -1,0 +1,194 @@
+//! The server against the least that could answer, and against its own store without a wire.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use keyward::Data;
+use keyward_engine::{Json, Put};
+use keyward_server::{Config, Server, without_schema};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::Mutex;
+
+use crate::Result;
+use crate::bench::{Bench, fill, inline};
+use crate::measure::{Side, alternate, rate};
+use crate::records::{self, Record, TEN_THOUSAND};
+use crate::report::{Goal, Row};
+
+const READERS: u64 = 16;
+const WRITERS: u64 = 64;
+const ENTRIES: &str = "/v1/stores/main/entries";
+
+/// Clients that read entries, each on a connection of its own; against a handler of axum that gives
+/// the same bytes.
+pub fn http_get(bench: &mut Bench) -> Result<Vec<Row>> {
+    let (runtime, data, address) = served(bench)?;
+    let store = runtime.block_on(data.records("main"))?.store().clone();
+    fill(&inline()?, &store, TEN_THOUSAND)?;
+    let same = records::value(0)?.to_bytes();
+    let keys = records::random_keys(1_000, TEN_THOUSAND, 1)?.into_iter();
+    let requests: Arc<Vec<String>> = Arc::new(
+        keys.map(|key| format!("GET {ENTRIES}/{key} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+            .collect(),
+    );
+    let bare = runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let answer = move || {
+            let same = same.clone();
+            async move { ([(CONTENT_TYPE, "application/json")], same) }
+        };
+        let router = Router::new().route(&format!("{ENTRIES}/{{key}}"), get(answer));
+        tokio::spawn(async { axum::serve(listener, router).await });
+        Ok::<SocketAddr, std::io::Error>(address)
+    })?;
+    let ours = runtime.block_on(connected(address, READERS))?;
+    let theirs = runtime.block_on(connected(bare, READERS))?;
+    let time = bench.settings.commit_time;
+    let comparison = alternate(bench.settings.commit_rounds, |side, _| {
+        let connections = if side == Side::Measured { &ours } else { &theirs };
+        let (connections, requests) = (connections.clone(), requests.clone());
+        runtime.block_on(rate(READERS, time, 0, move |n| {
+            let (connections, requests) = (connections.clone(), requests.clone());
+            async move { ask(&connections, n, &requests[n as usize % requests.len()]).await }
+        }))
+    })?;
+    Ok(vec![Row {
+        case: "http_get".to_owned(),
+        compares: format!("GET of an entry / a bare handler, connections: {READERS}"),
+        comparison,
+        unit: "requests/s",
+        goal: Some(Goal::AtLeast(0.6)),
+    }])
+}
+
+/// Clients that put entries, each on a connection of its own; against as many that put them into the
+/// same store without a server between.
+pub fn http_put64(bench: &mut Bench) -> Result<Vec<Row>> {
+    let (runtime, data, address) = served(bench)?;
+    let store = runtime.block_on(data.records("main"))?.store().clone();
+    fill(&inline()?, &store, TEN_THOUSAND)?;
+    let connections = runtime.block_on(connected(address, WRITERS))?;
+    let records = Arc::new(records::records(0..TEN_THOUSAND)?);
+    let requests: Arc<Vec<String>> = Arc::new(records.iter().map(put_request).collect());
+    let time = bench.settings.commit_time;
+    let comparison = alternate(bench.settings.commit_rounds, |side, round| {
+        // Each client goes through the records from a place of its own.
+        let which = move |n: u64| (round * 7_919 + n as usize * 631) % TEN_THOUSAND as usize;
+        match side {
+            Side::Measured => {
+                let (connections, requests) = (connections.clone(), requests.clone());
+                runtime.block_on(rate(WRITERS, time, 0, move |n| {
+                    let (connections, requests) = (connections.clone(), requests.clone());
+                    async move { ask(&connections, n, &requests[which(n)]).await }
+                }))
+            }
+            Side::Reference => {
+                let (store, records) = (store.clone(), records.clone());
+                runtime.block_on(rate(WRITERS, time, 0, move |n| {
+                    let (store, record) = (store.clone(), records[which(n)].clone());
+                    async move {
+                        // The server is given text, and has to see whether it is JSON.
+                        let value = Json::parse(record.value.to_bytes())?;
+                        store.put(record.key, Put::new(value)).await?;
+                        Ok(())
+                    }
+                }))
+            }
+        }
+    })?;
+    Ok(vec![Row {
+        case: "http_put64".to_owned(),
+        compares: format!(
+            "durable PUT of an entry / the same commits in process, clients: {WRITERS}"
+        ),
+        comparison,
+        unit: "requests/s",
+        goal: Some(Goal::AtLeast(0.7)),
+    }])
+}
+
+fn put_request(Record { key, value }: &Record) -> String {
+    format!(
+        "PUT {ENTRIES}/{key} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{value}",
+        value.len()
+    )
+}
+
+/// A server on an embedded store of its own.
+fn served(bench: &mut Bench) -> Result<(Runtime, Data, SocketAddr)> {
+    let runtime = Runtime::new()?;
+    let data = without_schema(&format!("embedded:{}", bench.scratch().display()))?;
+    let config = Config { listen: "127.0.0.1:0".parse()?, ..Config::default() };
+    let server = runtime.block_on(Server::bind(&config, &data))?;
+    let address = server.address();
+    runtime.spawn(server.run(std::future::pending()));
+    Ok((runtime, data, address))
+}
+
+type Connections = Arc<Vec<Mutex<Connection>>>;
+
+async fn connected(address: SocketAddr, clients: u64) -> Result<Connections> {
+    let mut connections = Vec::new();
+    for _ in 0..clients {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        connections.push(Mutex::new(Connection { stream, answer: Vec::new() }));
+    }
+    Ok(Arc::new(connections))
+}
+
+/// Sends a request on the connection of the client that has this number, and reads the answer.
+async fn ask(connections: &Connections, number: u64, request: &str) -> Result<()> {
+    // `rate` gives each client ten thousand numbers.
+    let client = usize::try_from(number / 10_000)? % connections.len();
+    connections[client].lock().await.ask(request.as_bytes()).await
+}
+
+/// A connection that stays open.
+struct Connection {
+    stream: TcpStream,
+    answer: Vec<u8>,
+}
+
+impl Connection {
+    async fn ask(&mut self, request: &[u8]) -> Result<()> {
+        self.stream.write_all(request).await?;
+        self.answer.clear();
+        loop {
+            if self.stream.read_buf(&mut self.answer).await? == 0 {
+                return Err("the server ended the connection".into());
+            }
+            if let Some(bytes) = whole(&self.answer)? {
+                return if self.answer.len() == bytes {
+                    Ok(())
+                } else {
+                    Err("an answer was longer than it said".into())
+                };
+            }
+        }
+    }
+}
+
+/// How long an answer is, once all of it is there. Anything but success is an error.
+fn whole(answer: &[u8]) -> Result<Option<usize>> {
+    let Some(head) = answer.windows(4).position(|four| four == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(&answer[..head])?;
+    if !text.starts_with("HTTP/1.1 200") {
+        return Err(text.lines().next().unwrap_or_default().into());
+    }
+    let length = text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>())
+    });
+    let bytes = head + 4 + length.ok_or("an answer without a length")??;
+    Ok((answer.len() >= bytes).then_some(bytes))
+}
