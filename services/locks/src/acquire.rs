@@ -1,12 +1,14 @@
 //! Asking for a lock until it is granted, refused, or no longer wanted.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use keyward_engine::{Commit, Expect, Json, Outcome, Put, Version};
 use tokio::time::{Instant, sleep};
 
 use crate::catalog::{Asked, CLAIMS_MAX, Catalog, Decision};
+use crate::fence::Fence;
 use crate::guard::Grant;
 use crate::look::{Corpse, Look};
 use crate::patience::{Ended, Patience};
@@ -184,7 +186,7 @@ impl Asking<'_> {
             mode: self.asked.mode,
             ttl: self.asked.ttl,
             token,
-            fence,
+            fence: fence.map(|version| Arc::new(Fence::new(version))),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Writes that are refused once their lock is somebody else's.
 
-use keyward_engine::{Commit, Entry, Expect, Expiry, ExpirySupport, Json, Outcome, Put, Version};
+use keyward_engine::{
+    Commit, Entry, ErrorKind, Expect, Expiry, ExpirySupport, Json, Outcome, Put, Version,
+};
 use keyward_key::Key;
 use serde::{Deserialize, Serialize};
 
@@ -44,18 +46,42 @@ impl Guard {
     /// nothing is written, and this fails with [`Error::Lost`]. The failed checks of a conflict are
     /// those of the commit as it was given. Where commits have one key only, this is refused; use
     /// [`Guard::update`].
-    pub async fn commit(&self, mut commit: Commit) -> Result<Outcome> {
-        let fence = self.fence()?;
-        self.check_held()?;
-        let given = commit.checks.iter().position(|check| *check == fence);
+    ///
+    /// If the answer is lost ([`OutcomeUnknown`](keyward_engine::ErrorKind::OutcomeUnknown)), what
+    /// was sent may land until the next commit through this guard, and never after it.
+    pub async fn commit(&self, commit: Commit) -> Result<Outcome> {
+        // Refused where there are no fences.
+        let check = self.fence()?;
+        let grant = &self.held().grant;
+        let Some(fence) = &grant.fence else { return Err(self.refused().await) };
+        let given = commit.checks.iter().position(|given| *given == check);
         let at = given.unwrap_or(commit.checks.len());
-        if given.is_none() {
-            commit.checks.push(fence);
-        }
-        let outcome = self.root().shared.store.commit(commit).await?;
-        match outcome {
-            Outcome::Conflicted { failed } if failed.contains(&at) => Err(self.refused().await),
-            outcome => Ok(outcome),
+        loop {
+            self.check_held()?;
+            if fence.is_doubted() {
+                self.outrun().await?;
+            }
+            let version = fence.version();
+            let mut fenced = commit.clone();
+            let check = grant.fence_check(version.clone());
+            match given {
+                Some(at) => fenced.checks[at] = check,
+                None => fenced.checks.push(check),
+            }
+            let sent = fence.send(version.clone());
+            let outcome = self.root().shared.store.commit(fenced).await;
+            if !matches!(&outcome, Err(error) if error.kind() == ErrorKind::OutcomeUnknown) {
+                sent.answered();
+            }
+            match outcome? {
+                Outcome::Conflicted { failed } if failed.contains(&at) => {
+                    // Another commit of this guard may have moved the fence meanwhile.
+                    if fence.version() == version {
+                        return Err(self.refused().await);
+                    }
+                }
+                outcome => return Ok(outcome),
+            }
         }
     }
 
@@ -292,7 +318,7 @@ impl Guard {
     }
 
     /// The store refused a write: the lock is somebody else's.
-    async fn refused(&self) -> Error {
+    pub(crate) async fn refused(&self) -> Error {
         self.root().shared.metrics.fence_refusals.inc();
         let loss = self.held().grant.reason().await;
         self.held().lose(loss.clone());

@@ -2,12 +2,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use keyward_engine::{Check, Expect, Version};
+use keyward_engine::{Check, Version};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::catalog::Catalog;
+use crate::fence::Fence;
 use crate::renewal::keep;
 use crate::{Error, LockPath, Mode, Request, Result, Root};
 
@@ -39,8 +40,8 @@ pub(crate) struct Grant {
     pub mode: Mode,
     pub ttl: Duration,
     pub token: u64,
-    /// The version of the fence, where there are fences.
-    pub fence: Option<Version>,
+    /// The fence, where there are fences.
+    pub fence: Option<Arc<Fence>>,
 }
 
 /// A grant and how it stands.
@@ -142,18 +143,30 @@ impl Guard {
 
     /// The check that makes any commit to the same store depend on this lock. Refused where commits
     /// have one key only: [`Guard::update`] does the same there.
+    ///
+    /// It is good for the commit that is sent next: the fence moves after a commit through the guard
+    /// whose answer was lost. Whoever sends commits with it, and gets no answer to one, calls
+    /// [`Guard::outrun`] before the next.
     pub fn fence(&self) -> Result<Check> {
-        let Grant { root, token, fence, .. } = &self.held.grant;
-        match fence {
-            Some(version) => {
-                let expect = Expect::Version(version.clone());
-                Ok(Check { key: root.fence_key(*token), expect })
-            }
+        let grant = &self.held.grant;
+        match &grant.fence {
+            Some(fence) => Ok(grant.fence_check(fence.version())),
             None => Err(Error::Unsupported(format!(
                 "the {} engine commits one key at a time, so a commit cannot check a lock as well; \
                  use update",
-                root.shared.store.capabilities().engine
+                grant.root.shared.store.capabilities().engine
             ))),
+        }
+    }
+
+    /// Refuses, from now on, every commit that was sent under this guard before and has not landed
+    /// yet. [`Guard::commit`] and [`Guard::update`] do this themselves after a lost answer; it is for
+    /// those who send commits with [`Guard::fence`]. Does nothing where commits have one key.
+    pub async fn outrun(&self) -> Result<()> {
+        let Some(fence) = &self.held.grant.fence else { return Ok(()) };
+        match self.held.grant.move_fence(fence).await? {
+            true => Ok(()),
+            false => Err(self.refused().await),
         }
     }
 

@@ -43,6 +43,7 @@ mod acquire;
 mod breaking;
 mod catalog;
 mod error;
+mod fence;
 mod fenced;
 mod guard;
 mod list;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use keyward_engine::{BoxStream, Commit, Event, Expect, Outcome, Result as StoreResult, Version};
+use keyward_engine::{BoxStream, Commit, Event, Outcome, Result as StoreResult, Version};
 use keyward_key::KeyRange;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -25,10 +25,17 @@ impl Grant {
         let Some(fence) = &self.fence else {
             return self.root.beat(&self.id).await;
         };
-        let commit = Commit::new()
-            .check(self.root.fence_key(self.token), Expect::Version(fence.clone()))
-            .put(self.root.lease_key(self.token), self.root.shared.lease(beat, self.ttl));
-        Ok(self.root.shared.store.commit(commit).await?.is_applied())
+        loop {
+            let version = fence.version();
+            let mut commit = Commit::new()
+                .put(self.root.lease_key(self.token), self.root.shared.lease(beat, self.ttl));
+            commit.checks.push(self.fence_check(version.clone()));
+            let renewed = self.root.shared.store.commit(commit).await?.is_applied();
+            // The holder may have moved its fence meanwhile.
+            if renewed || fence.version() == version {
+                return Ok(renewed);
+            }
+        }
     }
 
     /// How a lock was lost that is gone from the store.

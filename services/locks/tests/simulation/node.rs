@@ -59,7 +59,8 @@ impl Node {
             delay: 0.4,
             delay_max: delays[rng.usize(..delays.len())],
             crash: 0.01,
-            ..Rates::default()
+            late: 0.02,
+            late_max: TTL * 2,
         };
         let skew = SignedDuration::from_secs(rng.i64(-300..=300));
         let faults = Faults::seeded(rng.u64(..) ^ number, rates);
