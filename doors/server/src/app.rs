@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
-use keyward::Data;
+use jiff::Timestamp;
+use keyward::{Clock, Data, Store};
 use tokio::sync::Semaphore;
 
-use crate::auth::Auth;
+use crate::audit::{self, Audit, AuditLog, Scribe};
+use crate::auth::{Auth, Keys, Tokens};
 use crate::config::{Config, Limits};
 use crate::lifecycle::Lifecycle;
+use crate::limits::{Throttle, Usage};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, Result};
 use crate::stores::{Served, Stores};
@@ -21,6 +24,11 @@ pub(crate) struct App(Arc<Inner>);
 struct Inner {
     stores: Stores,
     auth: Auth,
+    audit: Audit,
+    audit_log: AuditLog,
+    throttle: Throttle,
+    usage: Option<Usage>,
+    clock: Arc<dyn Clock>,
     limits: Limits,
     lifecycle: Lifecycle,
     metrics: Metrics,
@@ -33,19 +41,32 @@ impl App {
     pub async fn open(
         config: &Config,
         data: &Data,
-        auth: Auth,
+        tokens: Option<Tokens>,
         lifecycle: Lifecycle,
-    ) -> Result<Self> {
-        Ok(Self(Arc::new(Inner {
-            stores: Stores::open(data).await?,
-            auth,
+    ) -> Result<(Self, Scribe)> {
+        let stores = Stores::open(data).await?;
+        let control = control_store(config, data, &stores).await?;
+        let (clock, run) = (config.clock.clone(), new_run()?);
+        let keys = Keys::new(control.clone(), clock.clone());
+        let local = config.listen.ip().is_loopback() && tokens.is_none() && !keys.any().await?;
+        let (audit, scribe) =
+            audit::open(control.clone(), clock.clone(), config.audit_kept, run.clone());
+        let app = Self(Arc::new(Inner {
+            stores,
+            auth: Auth::new(keys, tokens, local),
+            audit,
+            usage: usage(config, &control),
+            audit_log: AuditLog::new(control),
+            throttle: Throttle::new(&config.rates),
+            clock,
             limits: config.limits,
             lifecycle,
             metrics: Metrics::new(),
             requests: Semaphore::new(config.limits.requests_max),
-            run: new_run()?,
+            run,
             watches: Arc::new(Semaphore::new(config.limits.watches_max)),
-        })))
+        }));
+        Ok((app, scribe))
     }
 
     pub fn stores(&self) -> &Stores {
@@ -58,6 +79,30 @@ impl App {
 
     pub fn auth(&self) -> &Auth {
         &self.0.auth
+    }
+
+    /// Where acts are told.
+    pub fn audit(&self) -> &Audit {
+        &self.0.audit
+    }
+
+    /// Where acts are read.
+    pub fn audit_log(&self) -> &AuditLog {
+        &self.0.audit_log
+    }
+
+    pub fn throttle(&self) -> &Throttle {
+        &self.0.throttle
+    }
+
+    /// What tenants have written, if there is a quota.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.0.usage.as_ref()
+    }
+
+    /// The moment it is now.
+    pub fn now(&self) -> Timestamp {
+        self.0.clock.now()
     }
 
     pub fn limits(&self) -> &Limits {
@@ -86,6 +131,24 @@ impl App {
     pub fn watches(&self) -> &Arc<Semaphore> {
         &self.0.watches
     }
+}
+
+/// Where the server keeps what it knows for itself.
+async fn control_store(config: &Config, data: &Data, stores: &Stores) -> Result<Store> {
+    if let Some(url) = &config.control {
+        return Ok(keyward::open(url).await?);
+    }
+    match data.schema().stores.first() {
+        Some(first) => Ok(stores.get(&first.name)?.store().clone()),
+        None => {
+            Err(Problem::invalid("the schema declares no store, and none is configured as control"))
+        }
+    }
+}
+
+fn usage(config: &Config, control: &Store) -> Option<Usage> {
+    let quota = config.quota?;
+    Some(Usage::new(quota, control.clone(), config.clock.clone()))
 }
 
 fn new_run() -> Result<String> {

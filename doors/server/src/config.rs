@@ -1,7 +1,15 @@
 //! What a server is told when it starts.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
+
+use keyward::{Clock, SystemClock};
+
+use crate::audit;
+use crate::auth::Issuer;
+use crate::limits::{Quota, Rates};
+use crate::tls::Tls;
 
 /// Where a server listens when nobody says.
 pub const LISTEN_DEFAULT: SocketAddr =
@@ -17,11 +25,41 @@ pub struct Config {
     pub listen: SocketAddr,
     /// How much a client may ask for.
     pub limits: Limits,
+    /// The URL of the control store, where API keys and the audit log are kept; the first store that
+    /// is served, if it is left out.
+    pub control: Option<String>,
+    /// Whose tokens are taken besides API keys.
+    pub issuer: Option<Issuer>,
+    /// How the server proves that it is the one, on connections that nobody reads along.
+    pub tls: Option<Tls>,
+    /// That connections may be read along, although others can reach the address: behind a proxy
+    /// that terminates TLS.
+    pub plaintext: bool,
+    /// How often callers may ask.
+    pub rates: Rates,
+    /// How much each tenant may write in a day; without a bound, if it is left out. A server without
+    /// credentials has none.
+    pub quota: Option<Quota>,
+    /// How long the audit log is kept.
+    pub audit_kept: Duration,
+    /// Where the time comes from, for the ends of keys and for rates.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { listen: LISTEN_DEFAULT, limits: Limits::default() }
+        Self {
+            listen: LISTEN_DEFAULT,
+            limits: Limits::default(),
+            control: None,
+            issuer: None,
+            tls: None,
+            plaintext: false,
+            rates: Rates::default(),
+            quota: None,
+            audit_kept: audit::KEPT_DEFAULT,
+            clock: Arc::new(SystemClock),
+        }
     }
 }
 
@@ -42,6 +80,8 @@ pub struct Limits {
     pub requests_max: usize,
     /// How many watches are held open at a time.
     pub watches_max: usize,
+    /// How often it is looked whether the credential of an open watch is still valid.
+    pub recheck_interval: Duration,
     /// How long a stop waits for requests under way.
     pub drain_time_max: Duration,
 }
@@ -56,6 +96,7 @@ impl Default for Limits {
             connections_max: 10_000,
             requests_max: 1_024,
             watches_max: 8_192,
+            recheck_interval: Duration::from_secs(5),
             drain_time_max: Duration::from_secs(20),
         }
     }

@@ -16,21 +16,31 @@
 
 mod api;
 mod app;
+mod audit;
 mod auth;
 mod catalogue;
 mod config;
+mod control;
 mod http;
 mod idempotency;
 mod lifecycle;
+mod limits;
 mod listener;
 mod metrics;
 mod problem;
 mod server;
 mod stores;
+mod tls;
 
-pub use auth::{Auth, BadScope, Identity, Need, Scope, Scopes, Target, Tenant};
+pub use audit::{AuditLog, AuditQuery};
+pub use auth::{
+    ApiKey, BadScope, Identity, Issuer, KeyError, Keys, Need, NewKey, Scope, Scopes, Secret,
+    Target, Tenant, TokenAlgorithm,
+};
 pub use config::{Config, LISTEN_DEFAULT, Limits, STORE_DEFAULT};
 pub use http::openapi;
+pub use limits::{Quota, Rate, Rates};
 pub use problem::Problem;
 pub use server::{Server, StartError};
 pub use stores::without_schema;
+pub use tls::Tls;

@@ -1,5 +1,6 @@
 //! Accepting connections, each with a bound on how slow it may be.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,13 +9,14 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::app::App;
-use crate::config::Limits;
 
 /// The largest head of a request, about: what is read at once may be more.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -23,8 +25,17 @@ const HEADERS_MAX: usize = 100;
 /// The pause after a connection could not be accepted, for want of file descriptors.
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
+/// The address that a request comes from: a client's, or a proxy's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub IpAddr);
+
 /// Serves connections until the server stops, and waits for those that are open.
-pub(crate) async fn serve(listener: TcpListener, router: Router, app: App) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    router: Router,
+    app: App,
+) {
     let limits = *app.limits();
     let permits = Arc::new(Semaphore::new(limits.connections_max));
     let stopping = app.lifecycle().stopping();
@@ -34,12 +45,12 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, app: App) {
             () = &mut stopping => break,
             accepted = accept(&listener, &permits) => accepted,
         };
-        let Some((stream, permit)) = accepted else { continue };
-        let (router, app) = (router.clone(), app.clone());
+        let Some((stream, peer, permit)) = accepted else { continue };
+        let (acceptor, router, app) = (acceptor.clone(), router.clone(), app.clone());
         tokio::spawn(async move {
             app.metrics().connections_total.inc();
             app.metrics().connections.inc();
-            serve_one(stream, router, &app, &limits).await;
+            serve_stream(stream, peer, acceptor, router, &app).await;
             app.metrics().connections.dec();
             drop(permit);
         });
@@ -55,11 +66,11 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, app: App) {
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, Peer, tokio::sync::OwnedSemaphorePermit)> {
     // The semaphore is never closed.
     let permit = permits.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((stream, _)) => Some((stream, permit)),
+        Ok((stream, peer)) => Some((stream, Peer(peer.ip()), permit)),
         Err(error) => {
             tracing::warn!(%error, "a connection could not be accepted");
             sleep(ACCEPT_PAUSE).await;
@@ -68,15 +79,36 @@ async fn accept(
     }
 }
 
-async fn serve_one(stream: TcpStream, router: Router, app: &App, limits: &Limits) {
+async fn serve_stream(
+    stream: TcpStream,
+    peer: Peer,
+    acceptor: Option<TlsAcceptor>,
+    router: Router,
+    app: &App,
+) {
     // Answers are small: waiting for more of them only makes them late.
     let _ = stream.set_nodelay(true);
-    let service =
-        router.map_request(|request: Request<Incoming>| request.map(axum::body::Body::new));
+    let Some(acceptor) = acceptor else { return serve_one(stream, peer, router, app).await };
+    match timeout(app.limits().header_time_max, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => serve_one(stream, peer, router, app).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a handshake failed"),
+        Err(_) => tracing::debug!("a handshake took too long"),
+    }
+}
+
+async fn serve_one<S>(stream: S, peer: Peer, router: Router, app: &App)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = router.map_request(move |request: Request<Incoming>| {
+        let mut request = request.map(axum::body::Body::new);
+        request.extensions_mut().insert(peer);
+        request
+    });
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_time_max)
+        .header_read_timeout(app.limits().header_time_max)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX);
     let connection =

@@ -31,6 +31,12 @@ pub(crate) struct Refused {
     pub code: &'static str,
 }
 
+/// Why a credential was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Untaken {
+    pub reason: &'static str,
+}
+
 /// What is counted about requests.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -38,6 +44,7 @@ pub(crate) struct Metrics {
     pub requests: Family<Ended, Counter>,
     pub seconds: Family<Route, Histogram, fn() -> Histogram>,
     pub refused: Family<Refused, Counter>,
+    pub credentials_refused: Family<Untaken, Counter>,
     pub under_way: Gauge,
     pub connections: Gauge,
     pub connections_total: Counter<u64, AtomicU64>,
@@ -54,6 +61,7 @@ impl Metrics {
             requests: Family::default(),
             seconds: Family::new_with_constructor(histogram),
             refused: Family::default(),
+            credentials_refused: Family::default(),
             under_way: Gauge::default(),
             connections: Gauge::default(),
             connections_total: Counter::default(),
@@ -70,6 +78,11 @@ impl Metrics {
             "http_problems",
             "Answers that told of a problem, by its code",
             metrics.refused.clone(),
+        );
+        registry.register(
+            "credentials_refused",
+            "Requests without a valid credential, by what was wrong with it",
+            metrics.credentials_refused.clone(),
         );
         registry.register(
             "http_requests_under_way",

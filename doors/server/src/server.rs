@@ -1,17 +1,25 @@
 //! A server, from its start to its stop.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use keyward::Data;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::time::{interval, timeout};
+use tokio_rustls::rustls::ServerConfig;
 
 use crate::app::App;
-use crate::auth::Auth;
+use crate::audit::Scribe;
+use crate::auth::Tokens;
 use crate::config::Config;
 use crate::http;
 use crate::lifecycle::Lifecycle;
 use crate::listener;
 use crate::problem::Problem;
+use crate::tls::Tls;
 
 /// A server that listens, and serves once it is [run](Server::run).
 #[derive(Debug)]
@@ -20,7 +28,14 @@ pub struct Server {
     address: SocketAddr,
     app: App,
     lifecycle: Lifecycle,
+    scribe: Scribe,
+    tls: Option<Arc<ServerConfig>>,
 }
+
+/// How often the control store is told which keys were used.
+const USES_INTERVAL: Duration = Duration::from_secs(30);
+/// How often the control store is told what was written, if there is a quota.
+const USAGE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +51,32 @@ pub enum StartError {
     },
     /// Others could reach the server, and nothing would tell them apart.
     #[error(
-        "{0} can be reached from other machines, and no credentials are configured: anybody could \
-         do everything"
+        "{0} can be reached from other machines, and there is neither an API key nor an \
+         issuer of tokens: anybody could do everything"
     )]
     Unguarded(SocketAddr),
+    /// Others could read along, and nobody said that this is well.
+    #[error(
+        "{0} can be reached from other machines, and neither is a certificate configured nor are \
+         connections without TLS allowed: others could read credentials and data on their way"
+    )]
+    ReadAlong(SocketAddr),
+    /// The keys of the issuer of tokens cannot be used.
+    #[error("{} cannot be used to check tokens: {reason}", file.display())]
+    IssuerKeys {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A certificate or its key cannot be used.
+    #[error("{} cannot be used for TLS: {reason}", file.display())]
+    Tls {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The stores cannot be opened.
     #[error("{}", .0.detail())]
     Stores(Box<Problem>),
@@ -47,17 +84,37 @@ pub enum StartError {
 
 impl Server {
     /// Opens the stores, and begins to listen.
+    ///
+    /// Without API keys and an issuer of tokens it works for the one local user, on a loopback address
+    /// only. On another one it needs at least one key or an issuer, and a certificate unless
+    /// connections in plain text are allowed.
     pub async fn bind(config: &Config, data: &Data) -> Result<Self, StartError> {
-        if !config.listen.ip().is_loopback() {
+        let exposed = !config.listen.ip().is_loopback();
+        if exposed && config.tls.is_none() && !config.plaintext {
+            return Err(StartError::ReadAlong(config.listen));
+        }
+        let tls = config.tls.as_ref().map(Tls::load).transpose()?;
+        let tokens = config.issuer.clone().map(|issuer| {
+            let file = issuer.keys.clone();
+            Tokens::load(issuer, config.clock.clone())
+                .map_err(|reason| StartError::IssuerKeys { file, reason })
+        });
+        let tokens = tokens.transpose()?;
+        let guarded = tokens.is_some();
+        let lifecycle = Lifecycle::new();
+        let unopened = |problem| StartError::Stores(Box::new(problem));
+        let opened = App::open(config, data, tokens, lifecycle.clone()).await;
+        let (app, scribe) = opened.map_err(unopened)?;
+        if exposed
+            && !guarded
+            && !app.auth().keys().any().await.map_err(|error| unopened(error.into()))?
+        {
             return Err(StartError::Unguarded(config.listen));
         }
-        let lifecycle = Lifecycle::new();
-        let app = App::open(config, data, Auth::Local, lifecycle.clone());
-        let app = app.await.map_err(|problem| StartError::Stores(Box::new(problem)))?;
         let unable = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(unable)?;
         let address = listener.local_addr().map_err(unable)?;
-        Ok(Self { listener, address, app, lifecycle })
+        Ok(Self { listener, address, app, lifecycle, scribe, tls })
     }
 
     /// Where it listens.
@@ -65,19 +122,86 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop` comes: then takes no new connections, ends watches, and waits for the
-    /// requests that are under way.
+    /// Where it is found.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Whether it asks for no credential, until there is a key.
+    pub fn is_local(&self) -> bool {
+        self.app.auth().is_local()
+    }
+
+    /// Serves until `stop` comes: then takes no new connections, ends watches, waits for the
+    /// requests that are under way, and writes what has been gathered in memory.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { listener, app, lifecycle, .. } = self;
-        let router = http::router(app.clone());
-        let serving = listener::serve(listener, router, app);
-        tokio::pin!(serving);
-        tokio::select! {
-            () = serving.as_mut() => {}
-            () = stop => {
-                lifecycle.stop();
-                serving.await;
+        let Self { listener, app, lifecycle, scribe, tls, .. } = self;
+        let (finish, finished) = oneshot::channel::<()>();
+        let finished = async {
+            let _ = finished.await;
+        };
+        let serving = async {
+            let router = http::router(app.clone());
+            let serving = listener::serve(listener, tls.map(Into::into), router, app.clone());
+            tokio::pin!(serving);
+            tokio::select! {
+                () = serving.as_mut() => {}
+                () = stop => {
+                    lifecycle.stop();
+                    serving.await;
+                }
             }
+            drop(finish);
+        };
+        let upkeep = async {
+            tokio::select! {
+                () = scribe.write(finished) => {}
+                () = tell_uses(&app) => {}
+                () = tell_usage(&app) => {}
+            }
+            flush_uses(&app).await;
+            flush_usage(&app).await;
+        };
+        tokio::pin!(upkeep);
+        tokio::select! {
+            () = serving => {}
+            // It ends only after serving has.
+            () = upkeep.as_mut() => return,
         }
+        if timeout(app.limits().drain_time_max, upkeep).await.is_err() {
+            tracing::error!("stopped before everything was written to the audit log");
+        }
+    }
+}
+
+/// Tells the control store now and then which keys were used. Never ends.
+async fn tell_uses(app: &App) {
+    let mut ticks = interval(USES_INTERVAL);
+    loop {
+        ticks.tick().await;
+        flush_uses(app).await;
+    }
+}
+
+async fn flush_uses(app: &App) {
+    if let Err(error) = app.auth().keys().flush().await {
+        tracing::warn!(%error, "the control store could not be told which keys were used");
+    }
+}
+
+/// Tells the control store now and then what was written. Never ends.
+async fn tell_usage(app: &App) {
+    let mut ticks = interval(USAGE_INTERVAL);
+    loop {
+        ticks.tick().await;
+        flush_usage(app).await;
+    }
+}
+
+async fn flush_usage(app: &App) {
+    let Some(usage) = app.usage() else { return };
+    if let Err(error) = usage.flush().await {
+        tracing::warn!(%error, "the control store could not be told what was written");
     }
 }

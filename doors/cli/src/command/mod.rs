@@ -1,5 +1,6 @@
 //! The commands, one file each: its arguments, and what it does.
 
+mod audit;
 mod backup;
 mod cache;
 mod compact;
@@ -13,6 +14,7 @@ mod export;
 mod get;
 mod import;
 mod job;
+mod key;
 mod lock;
 mod ls;
 mod man;
@@ -53,6 +55,8 @@ pub enum Command {
     Restore(restore::Arguments),
     Compact(compact::Arguments),
     Serve(serve::Arguments),
+    Key(key::Arguments),
+    Audit(audit::Arguments),
     Schema(schema::Arguments),
     Record(Box<record::Arguments>),
     Lock(lock::Arguments),
@@ -93,6 +97,8 @@ impl Command {
             Self::Backup(arguments) => backup::run(arguments, target, output).await,
             Self::Restore(arguments) => restore::run(arguments, target, output).await,
             Self::Compact(arguments) => compact::run(arguments, target, output).await,
+            Self::Key(arguments) => key::run(arguments, target, output).await,
+            Self::Audit(arguments) => audit::run(arguments, target, output).await,
             Self::Serve(arguments) => serve::run(arguments, target, output).await,
             Self::Schema(arguments) => schema::run(arguments, target, output),
             Self::Record(arguments) => record::run(*arguments, target, output).await,

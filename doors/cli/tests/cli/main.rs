@@ -8,6 +8,7 @@ mod config;
 mod copying;
 mod doctoring;
 mod entries;
+mod keys;
 mod killing;
 mod listing;
 mod locking;

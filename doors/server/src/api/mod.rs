@@ -2,5 +2,6 @@
 
 pub(crate) mod commits;
 pub(crate) mod entries;
+pub(crate) mod keys;
 pub(crate) mod reach;
 pub(crate) mod watching;

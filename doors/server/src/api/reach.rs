@@ -17,6 +17,9 @@ const MACHINERY: &str = "system";
 /// Lets a caller read or write the entry of a key, or says which rule is against it. What it says
 /// does not depend on what is stored.
 pub(crate) fn admit(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<()> {
+    if need > Need::Read {
+        who.touches(key);
+    }
     who.require(need, &Target::Store(&served.name))?;
     let first = key.first();
     if first == MACHINERY {

@@ -1,8 +1,10 @@
 //! A caller whom the server knows.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use keyward::Key;
 use keyward::records::Caller;
 
 use super::{Need, Scopes, Target};
@@ -26,7 +28,8 @@ impl fmt::Display for Tenant {
     }
 }
 
-/// A caller whom the server knows: whose data they reach, and what they may do. Cheap to clone.
+/// A caller whom the server knows, for one request: whose data they reach, and what they may do.
+/// Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Identity(Arc<Known>);
 
@@ -36,6 +39,32 @@ struct Known {
     credential: String,
     caller: Caller,
     scopes: Scopes,
+    /// What the request asked for first, of what is more than to look.
+    act: OnceLock<Act>,
+    touched: Mutex<Touched>,
+    sent_bytes: AtomicU64,
+    /// What a request to write is told when the tenant has used up their quota.
+    exhausted: OnceLock<Problem>,
+}
+
+/// How many keys of a request are remembered for the audit log.
+const TOUCHED_MAX: usize = 100;
+
+/// The keys that a request asked to change.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Touched {
+    /// The first of them.
+    pub keys: Vec<Key>,
+    /// How many there were.
+    pub total: usize,
+}
+
+/// Something that was asked for, allowed or not, of what is more than to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Act {
+    pub need: Need,
+    /// To what: `store/main`, `space/notes`, or `*` for the server.
+    pub target: String,
 }
 
 impl Identity {
@@ -45,7 +74,17 @@ impl Identity {
     }
 
     pub(super) fn new(tenant: &str, credential: String, caller: Caller, scopes: Scopes) -> Self {
-        Self(Arc::new(Known { tenant: Tenant(tenant.into()), credential, caller, scopes }))
+        let tenant = Tenant(tenant.into());
+        Self(Arc::new(Known {
+            tenant,
+            credential,
+            caller,
+            scopes,
+            act: OnceLock::new(),
+            touched: Mutex::default(),
+            sent_bytes: AtomicU64::new(0),
+            exhausted: OnceLock::new(),
+        }))
     }
 
     /// Whose data it is.
@@ -68,10 +107,51 @@ impl Identity {
         &self.0.scopes
     }
 
-    /// Refuses what the scopes do not allow.
+    /// What the request asked for, if that is more than to look.
+    pub(crate) fn act(&self) -> Option<&Act> {
+        self.0.act.get()
+    }
+
+    /// Remembers how large the body of the request is.
+    pub(crate) fn sends(&self, bytes: usize) {
+        self.0.sent_bytes.store(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// How large the body of the request is.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.0.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Has requests to write refused.
+    pub(crate) fn exhaust(&self, problem: Problem) {
+        // The first reason is as good as the second.
+        let _ = self.0.exhausted.set(problem);
+    }
+
+    /// Remembers for the audit log that the request asks to change a key.
+    pub(crate) fn touches(&self, key: &Key) {
+        let mut touched = self.0.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        touched.total += 1;
+        if touched.keys.len() < TOUCHED_MAX {
+            touched.keys.push(key.clone());
+        }
+    }
+
+    /// The keys that the request asked to change.
+    pub(crate) fn touched(&self) -> Touched {
+        self.0.touched.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Refuses what the scopes do not allow, and writes above the quota. What is more than to look goes into the audit log.
     pub fn require(&self, need: Need, target: &Target<'_>) -> Result<()> {
+        if need > Need::Read {
+            self.0.act.get_or_init(|| Act { need, target: target.to_string() });
+        }
         if self.0.scopes.allow(need, target) {
-            return Ok(());
+            return match self.0.exhausted.get() {
+                Some(problem) if need == Need::Write => Err(problem.clone()),
+                _ => Ok(()),
+            };
         }
         Err(Problem::forbidden(format!("this credential may not {need} {target}"))
             .with("needs", format!("{need}:{target}")))

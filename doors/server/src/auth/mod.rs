@@ -1,61 +1,127 @@
 //! Who is asking: from a credential, never from what a request says about itself.
 
 mod identity;
+mod keys;
+mod local;
 mod scope;
+mod secret;
+mod token;
 
-use axum::http::HeaderMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::http::{HeaderMap, HeaderValue, header};
 
 pub use identity::{Identity, Tenant};
+pub use keys::{ApiKey, KeyError, Keys, NewKey};
 pub use scope::{BadScope, Need, Scope, Scopes, Target};
+pub use secret::Secret;
+pub(crate) use token::Tokens;
+pub use token::{Issuer, TokenAlgorithm};
 
 use crate::problem::{Problem, Result};
 
 /// How callers are told apart.
-#[derive(Debug, Clone)]
-pub enum Auth {
-    /// Everybody who reaches the server is the one local user, who may do everything. Only for
-    /// loopback addresses.
-    Local,
+#[derive(Debug)]
+pub(crate) struct Auth {
+    keys: Keys,
+    tokens: Option<Tokens>,
+    /// Whether everybody who reaches the server is the one local user, who may do everything: on
+    /// loopback addresses, until there is a key.
+    local: AtomicBool,
+}
+
+/// Why a credential is not taken. Callers are not told which of these it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Refusal {
+    /// There is none.
+    Missing,
+    /// It has not the form of any.
+    Malformed,
+    /// No key has its id.
+    Unknown,
+    /// Its secret is another one.
+    Wrong,
+    /// Its time is over.
+    Expired,
+    /// Its time has not come.
+    Early,
+    /// Somebody revoked it.
+    Revoked,
+}
+
+impl Refusal {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Malformed => "malformed",
+            Self::Unknown => "unknown",
+            Self::Wrong => "wrong",
+            Self::Expired => "expired",
+            Self::Early => "early",
+            Self::Revoked => "revoked",
+        }
+    }
+
+    /// What the caller is told: the same for each.
+    pub fn told() -> Problem {
+        Problem::new("unauthenticated", "no credential was given, or none that is valid")
+            .hint("Send a valid API key or token: Authorization: Bearer kw_…")
+            .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
 }
 
 impl Auth {
-    /// Who sends these headers.
-    pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Identity> {
-        match self {
-            Self::Local => {
-                refuse_other_sites(headers)?;
-                Ok(Identity::local())
+    /// Tells callers apart by their keys and tokens. If `local`, everybody is the local user until
+    /// there is a key.
+    pub fn new(keys: Keys, tokens: Option<Tokens>, local: bool) -> Self {
+        Self { keys, tokens, local: AtomicBool::new(local) }
+    }
+
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Whether no credential is asked for, as far as is known.
+    pub fn is_local(&self) -> bool {
+        self.local.load(Ordering::Relaxed)
+    }
+
+    /// Who sends these headers, or why nobody does. The control store is asked once.
+    pub async fn identify(&self, headers: &HeaderMap) -> Result<Result<Identity, Refusal>> {
+        if self.is_local() {
+            // Another process may have made the first key; from then on there is no way back.
+            if !self.keys.any().await? {
+                local::refuse_other_sites(headers)?;
+                return Ok(Ok(Identity::local()));
             }
+            self.local.store(false, Ordering::Relaxed);
+        }
+        let credential = match bearer(headers) {
+            Ok(credential) => credential,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        match &self.tokens {
+            Some(tokens) if !credential.starts_with(secret::MARK) => {
+                Ok(tokens.identify(credential))
+            }
+            _ => Ok(self.keys.identify(credential).await?),
         }
     }
 }
 
-/// Without credentials, whoever can make a browser on this machine send a request would be the
-/// local user: names that other sites let point at this machine, and other sites' scripts, are
-/// refused.
-fn refuse_other_sites(headers: &HeaderMap) -> Result<()> {
-    use axum::http::header::{HOST, ORIGIN};
-    let foreign = |text: &str| {
-        let authority = text.split_once("://").map_or(text, |(_, rest)| rest);
-        let host = match authority.strip_prefix('[') {
-            Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
-        };
-        let loopback = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        !(loopback || host == "localhost")
+/// The one credential of a request.
+fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (given.next(), given.next()) else {
+        return Err(match headers.contains_key(header::AUTHORIZATION) {
+            true => Refusal::Malformed,
+            false => Refusal::Missing,
+        });
     };
-    for name in [HOST, ORIGIN] {
-        for value in headers.get_all(&name) {
-            if value.to_str().map_or(true, foreign) {
-                let detail = format!(
-                    "without credentials this server answers only to this machine, and the header \
-                     {name} names another one"
-                );
-                return Err(
-                    Problem::forbidden(detail).hint("Configure API keys, or use localhost.")
-                );
-            }
-        }
+    let value = value.to_str().map_err(|_| Refusal::Malformed)?;
+    let (scheme, credential) = value.split_once(' ').ok_or(Refusal::Malformed)?;
+    match scheme.eq_ignore_ascii_case("bearer") {
+        true => Ok(credential.trim()),
+        false => Err(Refusal::Malformed),
     }
-    Ok(())
 }

@@ -130,6 +130,16 @@ impl fmt::Display for Scope {
 }
 
 impl Scope {
+    /// What a key allows when nothing else is said.
+    pub(super) fn write_everything() -> Self {
+        Self { need: Need::Write, place: Place::Everything }
+    }
+
+    /// The most that it allows.
+    pub fn need(&self) -> Need {
+        self.need
+    }
+
     fn allows(&self, need: Need, target: &Target<'_>) -> bool {
         self.need >= need
             && match (&self.place, target) {

@@ -12,39 +12,114 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::auth::Identity;
-use crate::listener::HEAD_BYTES_MAX;
-use crate::metrics::{Ended, Refused, Route};
+use crate::audit::Asked;
+use crate::auth::{Identity, Refusal};
+use crate::limits::Standing;
+use crate::listener::{HEAD_BYTES_MAX, Peer};
+use crate::metrics::{Ended, Refused, Route, Untaken};
 use crate::problem::{Problem, Result};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a client's own that is taken over.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 
-/// Lets those pass whose credential is good.
+/// What a request is called in answers and logs.
+#[derive(Debug, Clone)]
+struct RequestId(String);
+
+/// Lets those pass whose credential is good and who do not ask too often, and tells the audit log
+/// what they change.
 pub(super) async fn admit(
     State(app): State<App>,
     mut request: Request,
     next: Next,
 ) -> Result<Response<Body>> {
-    let who = app.auth().identify(request.headers()).await?;
-    request.extensions_mut().insert(who.clone());
-    let mut response = next.run(request).await;
+    let who = match app.auth().identify(request.headers()).await? {
+        Ok(who) => who,
+        Err(refusal) => return Ok(turned_away(&app, &request, refusal)),
+    };
+    let standing = match app.auth().is_local() {
+        true => None,
+        false => app.throttle().tenant(who.tenant(), app.now()),
+    };
+    let mut response = match standing.as_ref().map_or(Ok(()), Standing::check) {
+        Ok(()) => {
+            request.extensions_mut().insert(who.clone());
+            done(&app, &who, request, next).await?
+        }
+        Err(problem) => problem.into_response(),
+    };
+    if let Some(standing) = standing {
+        standing.tell(response.headers_mut());
+    }
     response.extensions_mut().insert(who);
     Ok(response)
+}
+
+/// Has a request done, with its place in the audit log.
+async fn done(app: &App, who: &Identity, request: Request, next: Next) -> Result<Response<Body>> {
+    let method = known(request.method());
+    let looks = matches!(method, "GET" | "HEAD");
+    let asked = Asked {
+        request: request.extensions().get::<RequestId>().map_or(String::new(), |id| id.0.clone()),
+        method,
+        route: matched(&request).to_owned(),
+        path: request.uri().path().to_owned(),
+    };
+    if looks {
+        let response = next.run(request).await;
+        // Some of what only admins may look at is of interest, too.
+        if who.act().is_some() {
+            app.audit().begin(who, asked).await?.end(response.status().as_u16());
+        }
+        return Ok(response);
+    }
+    let meter = match app.usage().filter(|_| !app.auth().is_local()) {
+        Some(usage) => Some(usage.meter(who).await?),
+        None => None,
+    };
+    let slip = app.audit().begin(who, asked).await?;
+    let response = next.run(request).await;
+    slip.end(response.status().as_u16());
+    if let Some(meter) = meter {
+        meter.end(response.status().is_success());
+    }
+    Ok(response)
+}
+
+/// What those are told who have no valid credential.
+fn turned_away(app: &App, request: &Request, refusal: Refusal) -> Response<Body> {
+    let reason = refusal.name();
+    app.metrics().credentials_refused.get_or_create(&Untaken { reason }).inc();
+    let peer = request.extensions().get::<Peer>();
+    let standing = peer.and_then(|peer| app.throttle().stranger(peer.0, app.now()));
+    let problem = match standing.as_ref().map_or(Ok(()), Standing::check) {
+        Ok(()) => Refusal::told(),
+        Err(problem) => problem,
+    };
+    let mut response = problem.into_response();
+    if let Some(standing) = standing {
+        standing.tell(response.headers_mut());
+    }
+    response
+}
+
+/// The route of a request, as it was declared.
+fn matched(request: &Request) -> &str {
+    request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str)
 }
 
 /// Counts, logs and bounds all requests, and turns faults into answers.
 pub(super) async fn watch_over(
     State(app): State<App>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response<Body> {
     let began = Instant::now();
     let method = known(request.method());
-    let route = request.extensions().get::<MatchedPath>();
-    let route = route.map_or("none", MatchedPath::as_str).to_owned();
+    let route = matched(&request).to_owned();
     let id = request_id(&app, &request);
+    request.extensions_mut().insert(RequestId(id.clone()));
     let metrics = app.metrics();
 
     let mut response = match app.requests().try_acquire() {

@@ -1,11 +1,13 @@
 //! The API over HTTP: thin handlers over `api`.
 
 mod answer;
+mod audit;
 mod commits;
 mod conditional;
 mod entries;
 mod gate;
 mod health;
+mod keys;
 mod pages;
 mod request;
 mod stores;
@@ -39,6 +41,8 @@ fn described() -> (Router<App>, OpenApi) {
         .merge(entries::routes())
         .merge(commits::routes())
         .merge(watch::routes())
+        .merge(keys::routes())
+        .merge(audit::routes())
         .split_for_parts();
     name_operations(&mut api);
     let bearer = HttpBuilder::new()

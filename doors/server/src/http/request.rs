@@ -87,6 +87,9 @@ impl FromRequest<App> for Content {
                     .retryable());
             }
         };
+        if let Some(who) = parts.extensions.get::<Identity>() {
+            who.sends(bytes.len());
+        }
         Ok(Self { method: parts.method, uri: parts.uri, headers: parts.headers, bytes })
     }
 }

@@ -83,14 +83,28 @@ async fn watch(
             .retryable());
     };
     let open = Open::new(app.metrics().watches.clone());
-    let lifecycle = app.lifecycle().clone();
     let told = events.map(move |event| {
         let _held = (&permit, &open);
         Ok(sent(event))
     });
-    let stopping = async move { lifecycle.stopping().await };
-    let told = told.take_until(Box::pin(stopping));
+    let told = told.take_until(Box::pin(over(app, headers)));
     Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
+}
+
+/// Waits until a watch must end: the server stops, or the credential is no longer valid.
+async fn over(app: App, headers: HeaderMap) {
+    let invalid = async {
+        loop {
+            tokio::time::sleep(app.limits().recheck_interval).await;
+            if let Ok(Err(_)) = app.auth().identify(&headers).await {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = invalid => {}
+        () = app.lifecycle().stopping() => {}
+    }
 }
 
 /// Counts a watch for as long as it is open.

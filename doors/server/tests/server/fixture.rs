@@ -70,6 +70,31 @@ impl Running {
     }
 }
 
+/// A key that was made for a test.
+pub struct Made {
+    pub id: String,
+    pub secret: String,
+}
+
+impl Running {
+    /// Makes the first key, which may do everything; from then on the server asks for one.
+    pub async fn admin(&self) -> Made {
+        let body = r#"{"name":"admin","scopes":["admin:*"]}"#;
+        made(told(201, self.post("/v1/keys", body)).await)
+    }
+
+    /// Makes a key.
+    pub async fn key(&self, admin: &Made, body: &Value) -> Made {
+        let create = self.post("/v1/keys", &body.to_string()).bearer_auth(&admin.secret);
+        made(told(201, create).await)
+    }
+}
+
+fn made(answer: Value) -> Made {
+    let text = |name: &str| answer[name].as_str().unwrap().to_owned();
+    Made { id: text("id"), secret: text("secret") }
+}
+
 /// A free port of this machine.
 pub fn configured() -> Config {
     Config { listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() }

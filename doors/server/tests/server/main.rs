@@ -2,8 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod audit;
+mod credentials;
 mod description;
 mod entries;
+mod exposure;
 mod fixture;
 mod hardening;
+mod rates;
+mod tenancy;
+mod tokens;
 mod watching;

@@ -1,9 +1,10 @@
 //! Watches, and the end of a server that has some.
 
 use futures_util::StreamExt;
+use keyward_server::{Config, Limits, without_schema};
 use serde_json::{Value, json};
 
-use crate::fixture::{Running, answered, refused};
+use crate::fixture::{Running, answered, configured, refused};
 
 /// The events of a watch, one after the other.
 struct Events {
@@ -92,4 +93,25 @@ async fn a_stop_ends_watches_and_finishes_requests() {
     answered(200, server.put("/v1/stores/main/entries/a", "1")).await;
     server.stop().await;
     while events.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn a_watch_ends_with_its_credential() {
+    let recheck_interval = std::time::Duration::from_millis(5);
+    let limits = Limits { recheck_interval, ..Limits::default() };
+    let config = Config { limits, ..configured() };
+    let server = Running::start(&config, &without_schema("memory:").unwrap()).await;
+    let mut local = Events::new(server.get("/v1/stores/main/watch")).await;
+    assert_eq!(local.next().await.unwrap().0, "reached");
+    let admin = server.admin().await;
+    while local.next().await.is_some() {}
+
+    let key = server.key(&admin, &json!({"name": "watcher"})).await;
+    let watch = || server.get("/v1/stores/main/watch").bearer_auth(&key.secret);
+    let mut events = Events::new(watch()).await;
+    assert_eq!(events.next().await.unwrap().0, "reached");
+    let revoke = server.request(reqwest::Method::DELETE, &format!("/v1/keys/{}", key.id));
+    answered(200, revoke.bearer_auth(&admin.secret)).await;
+    while events.next().await.is_some() {}
+    refused(401, "unauthenticated", watch()).await;
 }

@@ -1,0 +1,42 @@
+//! `keyward audit`: who changed what through a server.
+
+mod export;
+
+use clap::{Args, Subcommand};
+
+use crate::args::Target;
+use crate::failure::Result;
+use crate::output::Output;
+
+/// Read the audit log of a server
+///
+/// The log is kept in the control store of a server: --control, else -s, else the first store of the
+/// schema, else what keyward serve takes by itself.
+#[derive(Debug, Args)]
+#[command(after_help = r#"Examples:
+  keyward audit export > audit.jsonl"#)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+    /// The control store of the server, if it is not one of those that it serves
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "KEYWARD_CONTROL",
+        hide_env_values = true
+    )]
+    control: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Export(export::Arguments),
+}
+
+pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    let url = super::key::control_url(arguments.control.as_deref(), target)?;
+    match arguments.action {
+        Action::Export(arguments) => export::run(arguments, &url, output).await,
+    }
+}

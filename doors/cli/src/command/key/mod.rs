@@ -1,0 +1,100 @@
+//! `keyward key`: who may use a server, and for what.
+
+mod create;
+mod list;
+mod revoke;
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use keyward::{Store, SystemClock};
+use keyward_server::{KeyError, Keys, STORE_DEFAULT};
+
+use crate::args::{self, Target};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+/// Make, list and revoke the API keys of a server
+///
+/// Keys are kept in the control store of a server: --control, else -s, else the first store of the
+/// schema, else what keyward serve takes by itself. They count for every server on that store, at
+/// once; none has to be running. As soon as there is a key, servers ask everybody for one.
+#[derive(Debug, Args)]
+#[command(after_help = r#"Examples:
+  keyward key create laptop
+  keyward key create ada-phone --user ada --role editor --expires 90d
+  keyward key list
+  keyward key revoke 4f0a1b2c"#)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+    /// The control store of the server, if it is not one of those that it serves
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "KEYWARD_CONTROL",
+        hide_env_values = true
+    )]
+    control: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Create(create::Arguments),
+    List(list::Arguments),
+    Revoke(revoke::Arguments),
+}
+
+pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    let url = control_url(arguments.control.as_deref(), target)?;
+    match arguments.action {
+        Action::Create(arguments) => {
+            create::run(arguments, &keys(keyward::open(&url).await?), output).await
+        }
+        Action::List(arguments) => {
+            list::run(arguments, &keys(args::open_existing(&url).await?), output).await
+        }
+        Action::Revoke(arguments) => {
+            revoke::run(arguments, &keys(args::open_existing(&url).await?), output).await
+        }
+    }
+}
+
+fn keys(store: Store) -> Keys {
+    Keys::new(store, Arc::new(SystemClock))
+}
+
+/// Where the control store of a server is that is started with the same options.
+pub fn control_url(control: Option<&str>, target: &Target) -> Result<String> {
+    if let Some(url) = control {
+        return Ok(url.to_owned());
+    }
+    if target.schema_file_if_any()?.is_some() {
+        let data = target.data()?;
+        if let Some(store) = data.schema().stores.first() {
+            return Ok(data.url(&store.name)?);
+        }
+    }
+    Ok(target.url_if_any()?.unwrap_or_else(|| STORE_DEFAULT.to_owned()))
+}
+
+impl From<KeyError> for Failure {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::Store(error) => error.into(),
+            KeyError::Invalid(message) => Self::invalid(message),
+            KeyError::Corrupt { .. } => Self::new(Exit::Corrupt, "corrupt", error.to_string())
+                .hint("Restore the control store from a backup."),
+            KeyError::Contended(_) => Self::new(Exit::Conflict, "contended", error.to_string())
+                .hint("Try again; nothing was done."),
+            error => Self::new(Exit::Internal, "internal", error.to_string()),
+        }
+    }
+}
+
+/// Text of somebody's choice, such that a terminal is not told what to do.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
