@@ -59,6 +59,7 @@ pub(crate) const CODES: &[Code] = {
         code("timeout", S::REQUEST_TIMEOUT, "The request did not arrive in time."),
         code("timed-out", S::CONFLICT, "It was waited for as long as was asked, in vain."),
         code("unique-clash", S::CONFLICT, "Another record has the same values in a unique index."),
+        code("exists", S::CONFLICT, "There is a record with this key already."),
         code("id-taken", S::CONFLICT, "The id belongs to something with other content."),
         code("index-not-ready", S::CONFLICT, "The index is being built or is disabled."),
         code("contended", S::CONFLICT, "Others kept changing the same thing."),

@@ -27,6 +27,9 @@ struct Remembered {
     request: String,
     /// Whether what was written has a version, which is then that of this mark.
     versioned: bool,
+    /// Whether what was written had not been there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    created: bool,
 }
 
 /// A request that was done before.
@@ -34,6 +37,8 @@ struct Remembered {
 pub(crate) struct Replay {
     /// The version of what it wrote, if that has one.
     pub version: Option<Version>,
+    /// Whether what it wrote had not been there, as far as that was known.
+    pub created: bool,
 }
 
 impl Mark {
@@ -65,11 +70,28 @@ impl Mark {
                 "Choose a new key for each thing to do, and send the same request with it again.",
             ));
         }
-        Ok(Some(Replay { version: remembered.versioned.then_some(entry.version) }))
+        let Remembered { versioned, created, .. } = remembered;
+        Ok(Some(Replay { version: versioned.then_some(entry.version), created }))
     }
 
     /// The commit that also remembers this request, and is refused if it has been done.
     pub fn added_to(&self, store: &Store, commit: Commit, versioned: bool) -> Result<Commit> {
+        self.joined(store, commit, versioned, false)
+    }
+
+    /// What remembers this request in the commit of a record's change, and refuses that if it has
+    /// been done.
+    pub fn rider(&self, store: &Store, versioned: bool, created: bool) -> Result<Commit> {
+        self.joined(store, Commit::new(), versioned, created)
+    }
+
+    fn joined(
+        &self,
+        store: &Store,
+        commit: Commit,
+        versioned: bool,
+        created: bool,
+    ) -> Result<Commit> {
         if store.capabilities().tier() != Tier::Atomic {
             return Err(Problem::new(
                 "unsupported",
@@ -80,7 +102,7 @@ impl Mark {
             )
             .hint("Leave out Idempotency-Key, and use If-Match or If-None-Match instead."));
         }
-        let remembered = Remembered { request: self.request.clone(), versioned };
+        let remembered = Remembered { request: self.request.clone(), versioned, created };
         let value = Json::from_value(&remembered)
             .map_err(|error| Problem::new("internal", error.to_string()))?;
         let put = Put::new(value).expiring(Expiry::After(REMEMBERED));

@@ -203,7 +203,33 @@ macro_rules! from_errors_of {
     };
 }
 
-from_errors_of!(records, locks, queue, cache);
+from_errors_of!(locks, queue, cache);
+
+impl From<records::Error> for Problem {
+    fn from(error: records::Error) -> Self {
+        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let problem = Self::of_service(code, error.to_string(), hint, retryable);
+        match error {
+            records::Error::SchemaMismatch { mismatches, .. } => {
+                let told = mismatches.into_iter().map(|mismatch| {
+                    serde_json::json!({ "path": mismatch.path, "message": mismatch.message })
+                });
+                problem.with("mismatches", told.collect::<Vec<_>>())
+            }
+            records::Error::UniqueClash { index, holder, .. } => {
+                let problem = problem.with("index", index);
+                match holder {
+                    Some(holder) => problem.with("holder", holder.to_string()),
+                    None => problem,
+                }
+            }
+            records::Error::Unindexable { index, field, .. } => {
+                problem.with("index", index).with("field", field)
+            }
+            _ => problem,
+        }
+    }
+}
 
 impl From<migrate::Error> for Problem {
     fn from(error: migrate::Error) -> Self {

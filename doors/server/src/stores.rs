@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyward::records::Records;
-use keyward::schema::Schema;
+use keyward::schema::{Schema, Space as Declaration};
 use keyward::{Data, Key, Store};
 
 use crate::problem::{Problem, Result};
@@ -49,6 +49,14 @@ impl Stores {
         self.served.get(name).ok_or_else(|| {
             let detail = format!("there is no store called {name:?}");
             Problem::new("unknown-store", detail).hint("GET /v1/stores lists what there is.")
+        })
+    }
+
+    /// The space with a name, and the store that it lives in.
+    pub fn space(&self, name: &str) -> Option<(&Served, &Declaration)> {
+        self.served.values().find_map(|served| {
+            let mut spaces = served.records.declarations();
+            Some((served, spaces.find(|space| space.name == name)?))
         })
     }
 

@@ -2,11 +2,13 @@
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use keyward::Key;
 
 use super::conditional::etag;
 use super::text::Object;
 use crate::api::entries::Written;
-use crate::problem::Result;
+use crate::api::records::Changed;
+use crate::problem::{Problem, Result};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Tells that an earlier request with the same idempotency key did it.
@@ -41,6 +43,36 @@ pub(crate) fn written(status: StatusCode, key: &str, done: &Written) -> Result<R
     };
     mark_replayed(&mut response, done.replayed);
     Ok(response)
+}
+
+/// What is said about a change that was made to a record.
+pub(crate) fn changed(key: &Key, done: Changed) -> Result<Response<Body>> {
+    let status = if done.created { StatusCode::CREATED } else { StatusCode::OK };
+    let Changed { version, replayed, .. } = done;
+    written(status, &key.to_string(), &Written { version, replayed })
+}
+
+/// The header that says where a record is.
+pub(crate) fn location(space: &str, key: &Key) -> Result<(HeaderName, HeaderValue)> {
+    let mut path = "/v1/spaces/".to_owned();
+    push_segment(&mut path, space);
+    path.push_str("/records/");
+    push_segment(&mut path, &key.to_string());
+    let value = HeaderValue::try_from(path)
+        .map_err(|_| Problem::new("internal", "this key cannot stand in a path"))?;
+    Ok((header::LOCATION, value))
+}
+
+/// One more segment of a path, percent-encoded; colons may stand in one as they are.
+fn push_segment(path: &mut String, text: &str) {
+    for byte in text.bytes() {
+        match byte {
+            byte if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) => {
+                path.push(char::from(byte));
+            }
+            byte => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
 }
 
 /// Says in an answer whether an earlier request did it.

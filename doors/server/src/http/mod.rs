@@ -2,16 +2,24 @@
 
 mod answer;
 mod audit;
+mod batches;
 mod commits;
 mod conditional;
 mod entries;
 mod gate;
 mod health;
+mod history;
 mod keys;
 mod pages;
+mod places;
+mod questions;
+mod records;
 mod request;
+mod spaces;
 mod stores;
 mod text;
+mod ttl;
+mod variables;
 mod watch;
 
 use axum::Router;
@@ -43,6 +51,12 @@ fn described() -> (Router<App>, OpenApi) {
         .merge(watch::routes())
         .merge(keys::routes())
         .merge(audit::routes())
+        .merge(spaces::routes())
+        .merge(records::routes())
+        .merge(batches::routes())
+        .merge(questions::routes())
+        .merge(places::routes())
+        .merge(history::routes())
         .split_for_parts();
     name_operations(&mut api);
     let bearer = HttpBuilder::new()

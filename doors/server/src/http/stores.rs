@@ -47,17 +47,22 @@ struct StoresBody {
     items: Vec<StoreBody>,
 }
 
+/// The name of a tier.
+pub(super) fn tier(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Atomic => "atomic",
+        Tier::Recoverable => "recoverable",
+        Tier::Advisory => "advisory",
+    }
+}
+
 fn body(served: &Served) -> StoreBody {
     let capabilities = served.store().capabilities();
     let limits = served.store().limits();
     StoreBody {
         name: served.name.clone(),
         engine: capabilities.engine,
-        tier: match capabilities.tier() {
-            Tier::Atomic => "atomic",
-            Tier::Recoverable => "recoverable",
-            Tier::Advisory => "advisory",
-        },
+        tier: tier(capabilities.tier()),
         watch: !matches!(capabilities.watch, WatchSupport::Unsupported),
         durability: match capabilities.durability {
             Durability::Synced => "synced",
@@ -70,7 +75,7 @@ fn body(served: &Served) -> StoreBody {
     }
 }
 
-fn answer(body: &impl Serialize) -> Result<Response<Body>> {
+pub(super) fn answer(body: &impl Serialize) -> Result<Response<Body>> {
     let text =
         serde_json::to_vec(body).map_err(|error| Problem::new("internal", error.to_string()))?;
     Ok(json(StatusCode::OK, text))

@@ -1,5 +1,6 @@
 //! JSON made of parts that are JSON already, which are passed on as they are.
 
+use keyward::records::{Read, Record};
 use keyward::{Entry, Json, Key};
 
 /// A JSON object in the making.
@@ -90,4 +91,23 @@ pub(crate) fn entry(key: &Key, entry: &Entry) -> String {
         None => object,
     }
     .finish()
+}
+
+/// A record with its key, in the making.
+pub(crate) fn record(record: &Record) -> Object {
+    let object = Object::new()
+        .text("key", &record.key.to_string())
+        .raw("value", record.value.as_str())
+        .json("metadata", record.metadata.as_ref())
+        .text("version", &record.version.to_string());
+    match record.expires {
+        Some(expires) => object.text("expires", &expires.to_string()),
+        None => object,
+    }
+}
+
+/// What answering cost.
+pub(crate) fn read(read: &Read) -> String {
+    let Read { entries, records, dropped } = read;
+    format!(r#"{{"entries":{entries},"records":{records},"dropped":{dropped}}}"#)
 }

@@ -3,13 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod audit;
+mod batches;
 mod credentials;
 mod description;
 mod entries;
 mod exposure;
 mod fixture;
 mod hardening;
+mod history;
+mod questions;
 mod rates;
+mod records;
+mod repeating;
+mod spaces;
 mod tenancy;
 mod tokens;
 mod watching;

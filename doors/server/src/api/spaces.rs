@@ -1,0 +1,55 @@
+//! Which declared spaces a caller reaches.
+
+use keyward::records::Space;
+use keyward::schema::Space as Declaration;
+
+use crate::auth::{Identity, Need, Target};
+use crate::problem::{Problem, Result};
+use crate::stores::{Served, Stores};
+
+/// A space that a caller's scopes let them read, as the caller reaches it: whatever reads may be asked
+/// of it. Only [`reach`] makes one.
+#[derive(Debug)]
+pub(crate) struct Reached<'s> {
+    pub served: &'s Served,
+    pub space: Space,
+}
+
+impl Reached<'_> {
+    pub fn name(&self) -> &str {
+        &self.space.declaration().name
+    }
+
+    /// Refuses what the scopes do not allow in this space.
+    pub fn require(&self, who: &Identity, need: Need) -> Result<()> {
+        who.require(need, &Target::Space { space: self.name(), store: &self.served.name })
+    }
+}
+
+/// A space. One that the scopes do not reach is answered as one that does not exist.
+pub(crate) fn reach<'s>(who: &Identity, stores: &'s Stores, name: &str) -> Result<Reached<'s>> {
+    let found = stores.space(name).filter(|(served, _)| is_reached(who, served, name));
+    let Some((served, declaration)) = found else {
+        let detail = format!("there is no space called {name:?}");
+        return Err(Problem::new("unknown-space", detail)
+            .hint("GET /v1/spaces lists those that this credential reaches."));
+    };
+    let space = served.records.space(&declaration.name, who.caller())?;
+    Ok(Reached { served, space })
+}
+
+/// Every space that a caller reaches, by store and name.
+pub(crate) fn list<'s>(
+    who: &'s Identity,
+    stores: &'s Stores,
+) -> impl Iterator<Item = (&'s Served, Vec<&'s Declaration>)> {
+    stores.iter().map(|served| {
+        let spaces = served.records.declarations();
+        let spaces = spaces.filter(|space| is_reached(who, served, &space.name));
+        (served, spaces.collect())
+    })
+}
+
+fn is_reached(who: &Identity, served: &Served, space: &str) -> bool {
+    who.require(Need::Read, &Target::Space { space, store: &served.name }).is_ok()
+}

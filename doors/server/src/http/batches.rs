@@ -1,0 +1,313 @@
+//! Several records at once: `/v1/spaces/{space}/batch` and `/v1/spaces/{space}/get`.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use keyward::Version;
+use keyward::records::{Operation, Precondition, Space};
+use serde::Deserialize;
+use serde_json::json as value;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::answer::{json, mark_replayed};
+use super::entries::PAGE_MAX;
+use super::records::{ArrayRule, draft, merge, stored};
+use super::request::{At, Content, key};
+use super::stores::tier;
+use super::text::{self, Object, quoted};
+use super::ttl::TtlText;
+use super::variables::{Values, bindings};
+use crate::api::batches;
+use crate::api::spaces::reach;
+use crate::app::App;
+use crate::auth::Identity;
+use crate::problem::{Problem, ProblemAnswers, Result};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(batch)).routes(routes!(get_many))
+}
+
+/// Changes of several records.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct BatchBody<'b> {
+    /// Up to 1000, at most one for each record.
+    #[serde(borrow)]
+    #[schema(max_items = 1000)]
+    operations: Vec<OperationBody<'b>>,
+    /// Whether all of them are made in one commit, or none. Otherwise each is made on its own, one
+    /// after the other, and what became of each is told.
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    together: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// One change.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+enum OperationBody<'b> {
+    /// Set a record.
+    #[serde(borrow)]
+    Put(RecordPut<'b>),
+    /// Make a record that must not be there.
+    #[serde(borrow)]
+    Create(RecordCreate<'b>),
+    /// Merge a part into a record.
+    #[serde(borrow)]
+    Merge(RecordMerge<'b>),
+    /// Remove a record.
+    Delete(RecordDelete),
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RecordPut<'b> {
+    /// The whole key; or `values`.
+    key: Option<String>,
+    /// The values of the key's variables.
+    #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
+    values: Option<Values>,
+    #[serde(borrow)]
+    #[schema(value_type = serde_json::Value)]
+    value: &'b RawValue,
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
+    metadata: Option<&'b RawValue>,
+    /// For how many seconds the record shall live, or `never`, or `keep`.
+    #[schema(value_type = Option<String>)]
+    ttl: Option<TtlText>,
+    /// The version it must have; `*`, if it must only be there.
+    if_match: Option<String>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RecordCreate<'b> {
+    /// The whole key; or `values`.
+    key: Option<String>,
+    /// The values of the key's variables.
+    #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
+    values: Option<Values>,
+    #[serde(borrow)]
+    #[schema(value_type = serde_json::Value)]
+    value: &'b RawValue,
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
+    metadata: Option<&'b RawValue>,
+    /// For how many seconds the record shall live, or `never`.
+    #[schema(value_type = Option<String>)]
+    ttl: Option<TtlText>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RecordMerge<'b> {
+    /// The whole key; or `values`.
+    key: Option<String>,
+    /// The values of the key's variables.
+    #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
+    values: Option<Values>,
+    /// The part.
+    #[serde(borrow)]
+    #[schema(value_type = serde_json::Value)]
+    value: &'b RawValue,
+    /// What becomes of an array that meets an array.
+    #[serde(default)]
+    #[schema(inline)]
+    arrays: ArrayRule,
+    /// Fields that stay as they are if they are there.
+    #[serde(default)]
+    preserve: Vec<String>,
+    /// The version it must have; `*`, if it must only be there.
+    if_match: Option<String>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RecordDelete {
+    /// The whole key; or `values`.
+    key: Option<String>,
+    /// The values of the key's variables.
+    #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
+    values: Option<Values>,
+    /// The version it must have; `*`, if it must only be there.
+    if_match: Option<String>,
+}
+
+impl OperationBody<'_> {
+    fn operation(&self, space: &Space) -> Result<Operation> {
+        Ok(match self {
+            Self::Put(put) => {
+                let draft = draft(put.value, put.metadata, put.ttl)?;
+                let expect = expected(put.if_match.as_deref());
+                Operation::Put(target(space, &put.key, &put.values)?, draft.expecting(expect))
+            }
+            Self::Create(create) => {
+                let draft = draft(create.value, create.metadata, create.ttl)?;
+                let draft = draft.expecting(Precondition::Absent);
+                Operation::Put(target(space, &create.key, &create.values)?, draft)
+            }
+            Self::Merge(part) => {
+                let preserve = part.preserve.iter().map(String::as_str);
+                let merge = merge(stored(part.value)?, part.arrays, preserve)?;
+                let expect = expected(part.if_match.as_deref());
+                Operation::Merge(target(space, &part.key, &part.values)?, merge, expect)
+            }
+            Self::Delete(delete) => {
+                let expect = expected(delete.if_match.as_deref());
+                Operation::Delete(target(space, &delete.key, &delete.values)?, expect)
+            }
+        })
+    }
+}
+
+fn target(space: &Space, text: &Option<String>, values: &Option<Values>) -> Result<keyward::Key> {
+    match (text, values) {
+        (Some(text), None) => key(text),
+        (None, Some(values)) => Ok(space.key(bindings(&space.declaration().key, values)?)?),
+        _ => Err(Problem::invalid("an operation has a key, or the values of its variables")),
+    }
+}
+
+fn expected(version: Option<&str>) -> Precondition {
+    match version {
+        None => Precondition::Any,
+        Some("*") => Precondition::Present,
+        Some(version) => Precondition::Version(Version::parse(version)),
+    }
+}
+
+/// What became of a batch.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what is written as text")]
+struct BatchAnswer {
+    /// In the order of the operations.
+    results: Vec<BatchResult>,
+    /// What the store's engine makes of it.
+    guarantee: String,
+}
+
+/// What became of an operation.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what is written as text")]
+struct BatchResult {
+    /// The new version; null for a record that is not there any more.
+    version: Option<String>,
+    /// Where each is made on its own: why it was not.
+    problem: Option<serde_json::Value>,
+}
+
+/// Changes several records: all in one commit, or each on its own.
+#[utoipa::path(
+    post,
+    path = "/v1/spaces/{space}/batch",
+    tag = "records",
+    params(
+        ("space" = String, Path, description = "The name of a space"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Sent again with the same key, the request is done once"),
+    ),
+    request_body = BatchBody<'_>,
+    responses((status = 200, description = "What became of it", body = BatchAnswer), ProblemAnswers),
+)]
+async fn batch(
+    State(app): State<App>,
+    who: Identity,
+    At(space): At<String>,
+    content: Content,
+) -> Result<Response<Body>> {
+    let reached = reach(&who, app.stores(), &space)?;
+    let asked: BatchBody<'_> = content.read()?;
+    if asked.operations.len() > PAGE_MAX {
+        let detail =
+            format!("a batch has up to {PAGE_MAX} operations, not {}", asked.operations.len());
+        return Err(Problem::new("limit-exceeded", detail).hint("Make some of them at a time."));
+    }
+    let operations = asked.operations.iter().map(|it| it.operation(&reached.space));
+    let operations = operations.collect::<Result<Vec<_>>>()?;
+    let mark = content.mark(&who)?;
+    let (results, replayed): (Vec<String>, bool) = if asked.together {
+        let done = batches::together(&who, &reached, &operations, mark.as_ref()).await?;
+        (done.versions.iter().map(|version| result(version.as_ref())).collect(), done.replayed)
+    } else if mark.is_some() {
+        return Err(Problem::invalid("an idempotency key is for changes that are made together")
+            .hint("Leave out Idempotency-Key, or together."));
+    } else {
+        let done = batches::each(&who, &reached, &operations).await?;
+        let results = done.iter().map(|outcome| match outcome {
+            Ok(version) => result(version.as_ref()),
+            Err(problem) => {
+                let told = value!({ "code": problem.code(), "detail": problem.detail() });
+                Object::new().raw("problem", &told.to_string()).finish()
+            }
+        });
+        (results.collect(), false)
+    };
+    let text =
+        Object::new().list("results", results).text("guarantee", tier(reached.space.guarantee()));
+    let mut response = json(StatusCode::OK, text.finish());
+    mark_replayed(&mut response, replayed);
+    Ok(response)
+}
+
+fn result(version: Option<&Version>) -> String {
+    let version = version.map_or("null".to_owned(), |version| quoted(&version.to_string()));
+    Object::new().raw("version", &version).finish()
+}
+
+/// Keys of records to read.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RecordKeysBody {
+    /// Up to 1000.
+    #[schema(max_items = 1000)]
+    keys: Vec<String>,
+}
+
+/// Some records.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what is written as text")]
+struct RecordsBody {
+    /// In the order of the keys; null, where there is none.
+    records: Vec<Option<serde_json::Value>>,
+    /// What the store's engine makes of it.
+    guarantee: String,
+}
+
+/// Reads several records.
+#[utoipa::path(
+    post,
+    path = "/v1/spaces/{space}/get",
+    tag = "records",
+    params(("space" = String, Path, description = "The name of a space")),
+    request_body = RecordKeysBody,
+    responses((status = 200, description = "The records", body = RecordsBody), ProblemAnswers),
+)]
+async fn get_many(
+    State(app): State<App>,
+    who: Identity,
+    At(space): At<String>,
+    content: Content,
+) -> Result<Response<Body>> {
+    let reached = reach(&who, app.stores(), &space)?;
+    let asked: RecordKeysBody = content.read()?;
+    if asked.keys.len() > PAGE_MAX {
+        let detail = format!("up to {PAGE_MAX} records are read at once, not {}", asked.keys.len());
+        return Err(Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time."));
+    }
+    let keys = asked.keys.iter().map(|text| key(text)).collect::<Result<Vec<_>>>()?;
+    let records = reached.space.get_many(&keys).await?;
+    let records = records.iter().map(|record| match record {
+        Some(record) => text::record(record).finish(),
+        None => "null".to_owned(),
+    });
+    let text =
+        Object::new().list("records", records).text("guarantee", tier(reached.space.guarantee()));
+    Ok(json(StatusCode::OK, text.finish()))
+}
