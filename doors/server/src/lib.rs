@@ -31,6 +31,7 @@ mod problem;
 mod server;
 mod stores;
 mod tls;
+mod work;
 
 pub use audit::{AuditLog, AuditQuery};
 pub use auth::{

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use keyward::migrate::{Migration, Report};
 use keyward::records::Records;
 use keyward::schema::{Schema, Space as Declaration};
-use keyward::{Data, Key, Store};
+use keyward::{Data, Key, Pattern, Store};
 
 use crate::problem::{Problem, Result};
+use crate::work::Work;
 
 /// The name of the store of a server without a schema.
 const STORE_NAME: &str = "main";
@@ -31,6 +33,12 @@ pub(crate) struct Stores {
 pub(crate) struct Served {
     pub name: String,
     pub records: Records,
+    /// The roots of its lock trees.
+    pub lock_roots: Vec<Pattern>,
+    /// The plan that is being run.
+    pub migrations: Work<Vec<Migration>>,
+    /// The doctor who looks through it.
+    pub examination: Work<Report>,
 }
 
 impl Stores {
@@ -39,7 +47,15 @@ impl Stores {
         let mut served = BTreeMap::new();
         for store in &data.schema().stores {
             let records = data.records(&store.name).await?;
-            served.insert(store.name.clone(), Served { name: store.name.clone(), records });
+            let locks = data.schema().locks.iter().filter(|tree| tree.store == store.name);
+            let one = Served {
+                name: store.name.clone(),
+                records,
+                lock_roots: locks.map(|tree| tree.root.clone()).collect(),
+                migrations: Work::new(),
+                examination: Work::new(),
+            };
+            served.insert(store.name.clone(), one);
         }
         Ok(Self { served })
     }

@@ -4,6 +4,7 @@ pub(crate) mod batches;
 pub(crate) mod commits;
 pub(crate) mod entries;
 pub(crate) mod keys;
+pub(crate) mod migrations;
 pub(crate) mod reach;
 pub(crate) mod records;
 pub(crate) mod spaces;

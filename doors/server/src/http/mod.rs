@@ -10,6 +10,7 @@ mod gate;
 mod health;
 mod history;
 mod keys;
+mod migrations;
 mod pages;
 mod places;
 mod questions;
@@ -57,6 +58,7 @@ fn described() -> (Router<App>, OpenApi) {
         .merge(questions::routes())
         .merge(places::routes())
         .merge(history::routes())
+        .merge(migrations::routes())
         .split_for_parts();
     name_operations(&mut api);
     let bearer = HttpBuilder::new()

@@ -11,6 +11,7 @@ mod exposure;
 mod fixture;
 mod hardening;
 mod history;
+mod migrations;
 mod questions;
 mod rates;
 mod records;
