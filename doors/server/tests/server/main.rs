@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod attack;
 mod audit;
 mod batches;
 mod credentials;
@@ -12,6 +13,7 @@ mod fixture;
 mod hardening;
 mod history;
 mod migrations;
+mod owners;
 mod questions;
 mod rates;
 mod records;
