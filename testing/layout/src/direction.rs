@@ -116,7 +116,7 @@ mod tests {
             ("keyward", "doors/cli"),
             ("doors/cli", "engines/embedded"),
             ("doors/cli", "core/engine"),
-            ("doors/cli", "doors/server"),
+            ("doors/server", "doors/cli"),
             ("examples", "services/records"),
         ] {
             assert!(refused_edge(from, to, Use::Build).is_some(), "{from} → {to}");

@@ -119,6 +119,7 @@ impl Written {
 /// A server is killed under load, again and again: what was acknowledged is there, and what is sent
 /// again with the same key is done once.
 #[test]
+#[allow(clippy::print_stdout, reason = "a failure should tell its seed")]
 fn a_server_that_is_killed_loses_nothing_and_does_nothing_twice() {
     let cycles = if std::env::var_os("KEYWARD_DEEP").is_some() { 50 } else { 5 };
     let seed = std::env::var("KEYWARD_SEED").ok().and_then(|seed| seed.parse().ok());

@@ -99,7 +99,7 @@ impl From<Plan> for PlanBody {
 #[utoipa::path(
     get,
     path = "/v1/stores/{store}/migrations",
-    tag = "stores",
+    tag = "maintenance",
     params(("store" = String, Path, description = "The name of a store"), LedgerParameters),
     responses((status = 200, description = "The ledger and the plan", body = LedgerBody), ProblemAnswers),
 )]
@@ -150,7 +150,7 @@ struct RunAnswer {
 #[utoipa::path(
     post,
     path = "/v1/stores/{store}/migrations",
-    tag = "stores",
+    tag = "maintenance",
     params(("store" = String, Path, description = "The name of a store")),
     request_body = RunBody,
     responses(
@@ -206,7 +206,7 @@ struct ReportBody {
 #[utoipa::path(
     post,
     path = "/v1/stores/{store}/doctor",
-    tag = "stores",
+    tag = "maintenance",
     params(("store" = String, Path, description = "The name of a store")),
     request_body = ExamineBody,
     responses(
@@ -235,7 +235,7 @@ async fn examine(
 #[utoipa::path(
     get,
     path = "/v1/stores/{store}/doctor",
-    tag = "stores",
+    tag = "maintenance",
     params(("store" = String, Path, description = "The name of a store")),
     responses((status = 200, description = "The report", body = ReportBody), ProblemAnswers),
 )]

@@ -17,12 +17,14 @@ use crate::problem::Problem;
 
 const HOME: &str = include_str!("../pages/home.html");
 const HOME_SCRIPT: &str = include_str!("../pages/home.js");
+const STYLE: &str = include_str!("../pages/style.css");
 const PROBLEMS: &str = include_str!("../pages/problems.html");
 
 pub(super) fn routes(description: OpenApi) -> Router<App> {
     Router::new()
         .route("/", get(home))
         .route("/home.js", get(home_script))
+        .route("/style.css", get(style))
         .route("/problems", get(problems))
         .route("/problems/{code}", get(one_problem))
         .merge(SwaggerUi::new("/docs").url("/openapi.json", description))
@@ -34,6 +36,10 @@ async fn home() -> Response<Body> {
 
 async fn home_script() -> Response<Body> {
     page("text/javascript; charset=utf-8", HOME_SCRIPT.to_owned())
+}
+
+async fn style() -> Response<Body> {
+    page("text/css; charset=utf-8", STYLE.to_owned())
 }
 
 /// Every code, with its status and meaning.
@@ -60,7 +66,7 @@ async fn one_problem(Path(code): Path<String>) -> Response<Body> {
 }
 
 fn page(kind: &'static str, text: String) -> Response<Body> {
-    const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
+    const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                           connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
                           form-action 'none'; frame-ancestors 'none'";
     let mut response = Response::new(Body::from(text));
