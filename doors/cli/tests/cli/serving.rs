@@ -133,11 +133,14 @@ fn a_server_that_is_killed_loses_nothing_and_does_nothing_twice() {
         let served = serve(&kw, &[]);
         let (done, enough) = (AtomicUsize::new(0), rng.usize(1..60));
         thread::scope(|scope| {
+            let mut running = Vec::new();
             for (writer, written) in &mut writers {
                 let (address, done) = (&served.address, &done);
-                scope.spawn(move || written.go_on(*writer, address, done));
+                running.push(scope.spawn(move || written.go_on(*writer, address, done)));
             }
-            while done.load(Ordering::Relaxed) < enough {
+            while done.load(Ordering::Relaxed) < enough
+                && running.iter().any(|writer| !writer.is_finished())
+            {
                 thread::yield_now();
             }
             served.process.kill();

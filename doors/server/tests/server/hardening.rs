@@ -11,8 +11,8 @@ use crate::fixture::{Running, answered, configured, refused};
 /// A server with little patience.
 async fn impatient(limits: impl FnOnce(&mut Limits)) -> Running {
     let mut config: Config = configured();
-    config.limits.header_time_max = Duration::from_millis(300);
-    config.limits.body_time_max = Duration::from_millis(300);
+    config.limits.header_time_max = Duration::from_millis(1_500);
+    config.limits.body_time_max = Duration::from_millis(1_500);
     limits(&mut config.limits);
     Running::start(&config, &without_schema("memory:").unwrap()).await
 }
