@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Engine, Entry, Store, Tier};
+use keyward_engine::{Commit, Engine, Entry, Store, Tier};
 use keyward_locks::{Change, Locks, Mode, Options, Request, Result, Root, Target};
 use keyward_memory::Memory;
 use keyward_testkit::{Fault, Faults, FaultyEngine, VirtualClock, When};
@@ -202,4 +202,23 @@ async fn one_failure_does_not_end_an_update_above_a_later_guard() {
         let value = coarse.get(&key("k")).await.unwrap().unwrap().value;
         assert_eq!(value.as_integer(), Some(2), "{at:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_lands_late_does_not_undo_the_holders_next_one() {
+    let memory: Arc<dyn Engine> =
+        Arc::new(Memory::with(keyward_memory::Options::default(), VirtualClock::new()));
+    // Taking the lock is a look and a commit; the write after it is not answered.
+    let engine = FaultyEngine::new(memory, Faults::script([(2, Fault::Late(Duration::MAX))]));
+    let guard = take(&root(&engine, 1), "a").await;
+    let write = |n| guard.commit(Commit::new().put(key("k"), number(n)));
+    assert_eq!(write(1).await.unwrap_err().code(), "outcome-unknown");
+    assert!(write(2).await.unwrap().is_applied());
+    let landed = engine.land().await;
+    assert!(matches!(&landed[..], [Ok(outcome)] if !outcome.is_applied()), "{landed:?}");
+    assert_eq!(guard.get(&key("k")).await.unwrap().unwrap().value.as_integer(), Some(2));
+    // The lock was not lost by it.
+    assert!(write(3).await.unwrap().is_applied());
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
 }
