@@ -1,0 +1,206 @@
+//! Who changed what, and when: a log that is only added to.
+//!
+//! It is kept in the control store in sheets of many acts, below `system:server:audit:{time}:{id}`,
+//! and written beside the requests. A request that changes something takes its place in the queue
+//! before it begins, and waits if there is none: nothing is left out. A process that is killed takes
+//! the last moments with it.
+
+mod log;
+mod scribe;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use keyward::{Clock, Key, Store};
+use serde::{Serialize, Serializer};
+use tokio::sync::mpsc::{self, OwnedPermit};
+use tokio::time::timeout;
+
+pub use log::{AuditLog, AuditQuery};
+pub(crate) use scribe::Scribe;
+
+use crate::auth::{Identity, Need};
+use crate::problem::{Problem, Result};
+
+/// Under which kind of the server's own keys the log lies.
+const AUDIT: &str = "audit";
+/// How many acts wait to be written at most.
+const QUEUE_MAX: usize = 4_096;
+/// How long a request waits for a place in the queue.
+const PLACE_TIME_MAX: Duration = Duration::from_secs(5);
+/// How much of a path is kept.
+const PATH_BYTES_MAX: usize = 1_024;
+/// How far apart the acts of one sheet are at most.
+const SHEET_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long acts are kept when nobody says.
+pub(crate) const KEPT_DEFAULT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
+/// A line of the log. There is no value and no secret in it.
+#[derive(Debug, Clone, Serialize)]
+struct Line {
+    /// When it was answered.
+    time: Timestamp,
+    request: String,
+    tenant: String,
+    credential: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    method: &'static str,
+    route: String,
+    path: String,
+    act: &'static str,
+    target: String,
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_text")]
+    keys: Vec<Key>,
+    /// How many keys there were, also those that are not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keys_total: Option<usize>,
+    /// None, if the request was given up while it was worked on.
+    status: Option<u16>,
+}
+
+/// What is known of a request before it is done.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub request: String,
+    pub method: &'static str,
+    pub route: String,
+    pub path: String,
+}
+
+/// Where acts are told.
+#[derive(Debug)]
+pub(crate) struct Audit {
+    queue: mpsc::Sender<Line>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The two ends of a new log: `run` tells its sheets from those of other processes.
+pub(crate) fn open(
+    store: Store,
+    clock: Arc<dyn Clock>,
+    kept: Duration,
+    run: String,
+) -> (Audit, Scribe) {
+    let (sender, receiver) = mpsc::channel(QUEUE_MAX);
+    (Audit { queue: sender, clock }, Scribe::new(receiver, store, kept, run))
+}
+
+impl Audit {
+    /// Takes a place in the log for a request that begins now.
+    pub async fn begin(&self, who: &Identity, asked: Asked) -> Result<Slip> {
+        let full = || {
+            Problem::new("unavailable", "the audit log cannot be written fast enough")
+                .hint("Try again in a moment; nothing was done.")
+                .retryable()
+        };
+        let permit = timeout(PLACE_TIME_MAX, self.queue.clone().reserve_owned()).await;
+        let permit = permit.map_err(|_| full())?.map_err(|_| full())?;
+        let (clock, who) = (self.clock.clone(), who.clone());
+        Ok(Slip { permit: Some(permit), clock, who, asked, status: None })
+    }
+}
+
+/// A place in the log. What the request did is told when this is dropped, however that comes; a
+/// request that did not ask to change anything is not told of.
+#[derive(Debug)]
+pub(crate) struct Slip {
+    permit: Option<OwnedPermit<Line>>,
+    clock: Arc<dyn Clock>,
+    who: Identity,
+    asked: Asked,
+    status: Option<u16>,
+}
+
+impl Slip {
+    /// Tells how it ended.
+    pub fn end(mut self, status: u16) {
+        self.status = Some(status);
+    }
+}
+
+impl Drop for Slip {
+    fn drop(&mut self) {
+        let (Some(permit), Some(act)) = (self.permit.take(), self.who.act()) else { return };
+        let touched = self.who.touched();
+        let asked = &mut self.asked;
+        permit.send(Line {
+            time: self.clock.now(),
+            request: std::mem::take(&mut asked.request),
+            tenant: self.who.tenant().name().to_owned(),
+            credential: self.who.credential().to_owned(),
+            agent: self.who.caller().agent_id().map(str::to_owned),
+            method: asked.method,
+            route: std::mem::take(&mut asked.route),
+            path: shown(&asked.path),
+            act: if act.need == Need::Admin { "admin" } else { "write" },
+            target: act.target.clone(),
+            keys_total: (touched.total > touched.keys.len()).then_some(touched.total),
+            keys: touched.keys,
+            status: self.status,
+        });
+    }
+}
+
+/// A path without what somebody may have put there by mistake, a whole API key.
+fn shown(path: &str) -> String {
+    let end = path.find("kw_").map_or(path.len(), |at| at + "kw_".len());
+    let mut end = end.min(PATH_BYTES_MAX);
+    while !path.is_char_boundary(end) {
+        end -= 1;
+    }
+    path[..end].to_owned()
+}
+
+fn as_text<S: Serializer>(keys: &[Key], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(keys.iter().map(ToString::to_string))
+}
+
+/// A time as text that sorts as times do.
+fn sortable(time: Timestamp) -> String {
+    time.strftime("%Y%m%dT%H%M%S%.6f").to_string()
+}
+
+#[cfg(test)]
+impl Line {
+    /// An act of nobody.
+    fn of_test(time: Timestamp) -> Self {
+        let text = String::new;
+        Self {
+            time,
+            request: text(),
+            tenant: text(),
+            credential: text(),
+            agent: None,
+            method: "PUT",
+            route: text(),
+            path: text(),
+            act: "write",
+            target: text(),
+            keys: Vec::new(),
+            keys_total: None,
+            status: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_sort_as_text() {
+        let times = [0, 1, 999_999, 1_000_000, 1_767_225_600_000_000, 1_767_225_600_100_000];
+        let texts = times.map(|micros| sortable(Timestamp::from_microsecond(micros).unwrap()));
+        assert!(texts.is_sorted(), "{texts:?}");
+        assert!(texts.iter().all(|text| text.len() == texts[0].len()), "{texts:?}");
+    }
+
+    #[test]
+    fn a_path_does_not_give_a_key_away() {
+        assert_eq!(shown("/v1/keys/kw_0123_secret"), "/v1/keys/kw_");
+        assert_eq!(shown("/v1/stores/main/entries/user:7"), "/v1/stores/main/entries/user:7");
+        assert_eq!(shown(&"ü".repeat(PATH_BYTES_MAX)).len(), PATH_BYTES_MAX);
+    }
+}

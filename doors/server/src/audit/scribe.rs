@@ -1,0 +1,217 @@
+//! The one who writes the log down, beside the requests.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use keyward::{Commit, Expiry, ExpirySupport, Json, Key, Limits, Put, Store, Tier};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::{AUDIT, Line, QUEUE_MAX, SHEET_TIME_MAX, sortable};
+use crate::control::place;
+
+/// How long acts are gathered before they are written.
+const GATHER_TIME: Duration = Duration::from_millis(50);
+/// From how many acts on they are written without waiting for more.
+const GATHER_MAX: usize = QUEUE_MAX / 4;
+/// How large a sheet becomes at most, if it has more than one act.
+const SHEET_BYTES_MAX: usize = 64 * 1024;
+/// The pause after the log could not be written.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The end of the queue at which acts are written down.
+#[derive(Debug)]
+pub(crate) struct Scribe {
+    queue: mpsc::Receiver<Line>,
+    store: Store,
+    kept: Duration,
+    /// Tells the sheets of this process from those of others.
+    run: String,
+    sheets: u64,
+}
+
+impl Scribe {
+    pub(super) fn new(
+        queue: mpsc::Receiver<Line>,
+        store: Store,
+        kept: Duration,
+        run: String,
+    ) -> Self {
+        Self { queue, store, kept, run, sheets: 0 }
+    }
+
+    /// Writes what is told, until `finish` comes and everything is written.
+    pub async fn write(mut self, finish: impl Future<Output = ()>) {
+        tokio::pin!(finish);
+        let mut acts = Vec::new();
+        loop {
+            let gathered = tokio::select! {
+                gathered = gather(&mut self.queue, &mut acts) => gathered,
+                () = &mut finish, if !self.queue.is_closed() => {
+                    // What comes after this was begun before it.
+                    self.queue.close();
+                    continue;
+                }
+            };
+            if !gathered {
+                return;
+            }
+            let sheets = self.sheets(&mut acts);
+            while let Err(error) = self.append(&sheets).await {
+                tracing::error!(%error, sheets = sheets.len(), "the audit log could not be written");
+                sleep(RETRY_PAUSE).await;
+            }
+        }
+    }
+
+    /// The acts as sheets: in order, none too large, none over too long a time.
+    fn sheets(&mut self, acts: &mut Vec<Line>) -> Vec<(Key, Json)> {
+        acts.sort_by_key(|act| act.time);
+        let limits = self.store.limits();
+        let bytes_max = SHEET_BYTES_MAX.min(limits.value_bytes_max);
+        let mut sheets = Vec::new();
+        let mut sheet = Sheet::default();
+        for act in acts.drain(..) {
+            let text = written(&act, limits.value_bytes_max);
+            if !sheet.takes(act.time, text.len(), bytes_max) {
+                sheets.push(std::mem::take(&mut sheet));
+            }
+            sheet.add(act.time, &text);
+        }
+        sheets.push(sheet);
+        sheets.into_iter().filter_map(|sheet| self.named(sheet)).collect()
+    }
+
+    /// A sheet with its key: the time of its last act, so that whoever looks from some moment on
+    /// finds all that has acts from then on.
+    fn named(&mut self, sheet: Sheet) -> Option<(Key, Json)> {
+        let Sheet { times: Some((_, last)), text } = sheet else { return None };
+        self.sheets += 1;
+        let key = place(AUDIT, &sortable(last)).child(&format!("{}-{:x}", self.run, self.sheets));
+        match Json::parse(text + "]") {
+            Ok(json) => Some((key, json)),
+            Err(error) => {
+                tracing::error!(%error, "a sheet of the audit log is no JSON, and is left out");
+                None
+            }
+        }
+    }
+
+    /// Adds to the log. Done again after a failure, it writes the same keys.
+    async fn append(&self, sheets: &[(Key, Json)]) -> keyward::Result<()> {
+        let capabilities = self.store.capabilities();
+        let expiry = match capabilities.expiry {
+            ExpirySupport::Supported { .. } => Some(Expiry::After(self.kept)),
+            ExpirySupport::Unsupported => None,
+        };
+        let together = match capabilities.tier() {
+            Tier::Atomic => sheets_per_commit(&self.store.limits()),
+            _ => 1,
+        };
+        for some in sheets.chunks(together) {
+            let commit = some.iter().fold(Commit::new(), |commit, (key, sheet)| {
+                commit.put(key.clone(), Put { expiry, ..Put::new(sheet.clone()) })
+            });
+            // Without checks nothing conflicts.
+            let _ = self.store.commit(commit).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes what is told until it is worth writing down. Nothing is lost if this is given up; `false`
+/// if nothing is left and nothing comes any more.
+async fn gather(queue: &mut mpsc::Receiver<Line>, acts: &mut Vec<Line>) -> bool {
+    if acts.is_empty() && queue.recv_many(acts, GATHER_MAX).await == 0 {
+        return false;
+    }
+    let more = async {
+        while acts.len() < GATHER_MAX {
+            if queue.recv_many(acts, GATHER_MAX).await == 0 {
+                return;
+            }
+        }
+    };
+    let _ = timeout(GATHER_TIME, more).await;
+    true
+}
+
+fn sheets_per_commit(limits: &Limits) -> usize {
+    let by_size = limits.commit_bytes_max / (2 * SHEET_BYTES_MAX);
+    by_size.min(limits.commit_keys_max).max(1)
+}
+
+/// An act as JSON; without its keys, if it would not fit into the store otherwise.
+fn written(act: &Line, bytes_max: usize) -> String {
+    // A line has nothing that JSON has not.
+    let text = |act: &Line| serde_json::to_string(act).unwrap_or_else(|_| "null".to_owned());
+    let whole = text(act);
+    if whole.len() + "[]".len() <= bytes_max {
+        return whole;
+    }
+    let keys_total = Some(act.keys_total.unwrap_or(act.keys.len()));
+    text(&Line { keys: Vec::new(), keys_total, ..act.clone() })
+}
+
+/// Acts that are written as one entry.
+#[derive(Debug, Default)]
+struct Sheet {
+    /// When the first and the last of them were.
+    times: Option<(Timestamp, Timestamp)>,
+    /// A JSON array without its end.
+    text: String,
+}
+
+impl Sheet {
+    /// Whether an act that is not before the others fits in.
+    fn takes(&self, time: Timestamp, bytes: usize, bytes_max: usize) -> bool {
+        self.times.is_none_or(|(first, _)| {
+            time.duration_since(first).unsigned_abs() <= SHEET_TIME_MAX
+                && self.text.len() + ",]".len() + bytes <= bytes_max
+        })
+    }
+
+    fn add(&mut self, time: Timestamp, text: &str) {
+        self.text.push(if self.times.is_none() { '[' } else { ',' });
+        self.text.push_str(text);
+        self.times = Some((self.times.map_or(time, |(first, _)| first), time));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn at(seconds: f64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + Duration::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn a_sheet_is_bounded_in_time_and_size() {
+        let mut sheet = Sheet::default();
+        assert!(sheet.takes(at(5.0), 1_000, 10), "one act is always taken");
+        sheet.add(at(5.0), "1");
+        assert!(sheet.takes(at(6.0), 1, 5));
+        assert!(!sheet.takes(at(6.1), 1, 5), "too late");
+        assert!(!sheet.takes(at(5.0), 2, 5), "too large");
+        sheet.add(at(5.5), "2");
+        assert_eq!((sheet.text.as_str(), sheet.times), ("[1,2", Some((at(5.0), at(5.5)))));
+    }
+
+    #[tokio::test]
+    async fn what_was_gathered_is_kept_when_gathering_is_given_up() {
+        let (sender, mut queue) = mpsc::channel(8);
+        let mut acts = Vec::new();
+        sender.try_send(Line::of_test(at(1.0))).unwrap();
+        let given_up = gather(&mut queue, &mut acts).now_or_never();
+        assert!(given_up.is_none() && acts.len() == 1);
+        sender.try_send(Line::of_test(at(2.0))).unwrap();
+        drop(sender);
+        assert!(gather(&mut queue, &mut acts).await);
+        assert_eq!(acts.len(), 2);
+        acts.clear();
+        assert!(!gather(&mut queue, &mut acts).await);
+    }
+}
