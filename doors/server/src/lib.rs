@@ -21,6 +21,7 @@ mod auth;
 mod catalogue;
 mod config;
 mod control;
+mod feed;
 mod http;
 mod idempotency;
 mod lifecycle;

@@ -7,6 +7,7 @@ use keyward::records::Records;
 use keyward::schema::{Schema, Space as Declaration};
 use keyward::{Data, Key, Pattern, Store};
 
+use crate::feed::Feed;
 use crate::problem::{Problem, Result};
 use crate::work::Work;
 
@@ -33,6 +34,8 @@ pub(crate) struct Stores {
 pub(crate) struct Served {
     pub name: String,
     pub records: Records,
+    /// What changes in it.
+    pub feed: Feed,
     /// The roots of its lock trees.
     pub lock_roots: Vec<Pattern>,
     /// The plan that is being run.
@@ -50,6 +53,7 @@ impl Stores {
             let locks = data.schema().locks.iter().filter(|tree| tree.store == store.name);
             let one = Served {
                 name: store.name.clone(),
+                feed: Feed::new(records.store().clone()),
                 records,
                 lock_roots: locks.map(|tree| tree.root.clone()).collect(),
                 migrations: Work::new(),

@@ -194,6 +194,10 @@ impl Guard {
                 return Err(Error::BadRequest(format!("{asked} is not below {held}")));
             }
         }
+        // What was sent under this guard must not land over what is written under the new one.
+        if self.held.grant.fence.as_ref().is_some_and(|fence| fence.is_doubted()) {
+            self.outrun().await?;
+        }
         self.root().acquire(paths, mode, &request.clone().under(self)).await
     }
 

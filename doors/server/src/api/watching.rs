@@ -16,7 +16,7 @@ pub(crate) fn watch(
     since: Option<Revision>,
 ) -> Result<impl Stream<Item = Result<Event>> + Send + use<>> {
     admit_prefix(who, served, prefix)?;
-    let events = served.store().watch(KeyRange::under(prefix), since);
+    let events = served.feed.watch(KeyRange::under(prefix), since);
     Ok(events.filter_map(|event| async {
         match event.map_err(Problem::from) {
             Ok(Event::Changed { revision, changes }) => {

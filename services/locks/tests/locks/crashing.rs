@@ -222,3 +222,20 @@ async fn a_write_that_lands_late_does_not_undo_the_holders_next_one() {
     assert!(guard.is_held());
     guard.release().await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_lands_late_does_not_undo_what_a_guard_below_has_written() {
+    let memory: Arc<dyn Engine> =
+        Arc::new(Memory::with(keyward_memory::Options::default(), VirtualClock::new()));
+    let engine = FaultyEngine::new(memory, Faults::script([(2, Fault::Late(Duration::MAX))]));
+    let coarse = take(&root(&engine, 1), "a").await;
+    let lost = coarse.commit(Commit::new().put(key("k"), number(1))).await;
+    assert_eq!(lost.unwrap_err().code(), "outcome-unknown");
+    let below = [path("a:b")];
+    let fine = coarse.descend(&below, Mode::Exclusive, &Request::default()).await.unwrap();
+    assert!(fine.commit(Commit::new().put(key("k"), number(2))).await.unwrap().is_applied());
+    let landed = engine.land().await;
+    assert!(matches!(&landed[..], [Ok(outcome)] if !outcome.is_applied()), "{landed:?}");
+    assert_eq!(fine.get(&key("k")).await.unwrap().unwrap().value.as_integer(), Some(2));
+    assert!(coarse.is_held() && fine.is_held());
+}
