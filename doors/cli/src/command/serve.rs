@@ -86,6 +86,7 @@ struct Started {
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     log(&arguments)?;
+    allow_connections();
     let data = served(&arguments, target)?;
     if arguments.demo {
         demo::fill(&data).await?;
@@ -114,6 +115,17 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     };
     server.run(stop).await;
     Ok(())
+}
+
+/// Every connection is an open file, and systems allow a process a thousand of them unless it asks for
+/// more.
+fn allow_connections() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    }
 }
 
 /// What to serve: what the schema declares, else one store.

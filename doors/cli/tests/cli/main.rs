@@ -6,6 +6,7 @@ mod batches;
 mod caching;
 mod config;
 mod copying;
+mod crowd;
 mod doctoring;
 mod entries;
 mod keys;

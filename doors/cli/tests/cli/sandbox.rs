@@ -181,6 +181,14 @@ impl Running {
         self.stderr.recv_timeout(PATIENCE).ok()
     }
 
+    /// How many bytes of memory it has at the moment.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        kilobytes * 1_024
+    }
+
     pub fn interrupt(&self) {
         // One that has ended meanwhile is not reaped yet, so its id is still its own.
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();

@@ -11,12 +11,12 @@ use fastrand::Rng;
 use crate::sandbox::{Running, Sandbox};
 
 /// A server that was started, and where it listens.
-struct Served {
-    process: Running,
-    address: String,
+pub struct Served {
+    pub process: Running,
+    pub address: String,
 }
 
-fn serve(kw: &Sandbox, arguments: &[&str]) -> Served {
+pub fn serve(kw: &Sandbox, arguments: &[&str]) -> Served {
     let arguments = [&["serve", "--listen", "127.0.0.1:0", "--json"], arguments].concat();
     let process = kw.start(&arguments);
     let started: serde_json::Value = serde_json::from_str(&process.next_line()).unwrap();
@@ -24,7 +24,7 @@ fn serve(kw: &Sandbox, arguments: &[&str]) -> Served {
 }
 
 /// Sends one request on a connection of its own, and gives status and body of the answer.
-fn send(address: &str, head: &str, body: &str) -> io::Result<(u16, String)> {
+pub fn send(address: &str, head: &str, body: &str) -> io::Result<(u16, String)> {
     let mut connection = TcpStream::connect(address)?;
     write!(
         connection,
