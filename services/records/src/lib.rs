@@ -13,6 +13,7 @@
 //! On the atomic tier other keys can be part of that commit: see [`Space::with_rider`].
 
 mod access;
+mod belongings;
 mod bookkeeping;
 mod build;
 mod caller;
@@ -42,6 +43,7 @@ mod walk;
 mod within;
 mod write;
 
+pub use belongings::{Belonging, Belongings, Position, Removed};
 pub use build::Built;
 pub use caller::Caller;
 pub use catalog::{CATALOG_AGE_MAX, CatalogContent, CatalogedIndex, IndexState};

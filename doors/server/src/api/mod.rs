@@ -8,4 +8,5 @@ pub(crate) mod migrations;
 pub(crate) mod reach;
 pub(crate) mod records;
 pub(crate) mod spaces;
+pub(crate) mod users;
 pub(crate) mod watching;

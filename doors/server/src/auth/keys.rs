@@ -267,6 +267,31 @@ impl Keys {
         Err(KeyError::Contended(id.to_owned()))
     }
 
+    /// The keys of a user, also those that have ended.
+    pub(crate) async fn of_user(&self, user: &str) -> Result<Vec<ApiKey>, KeyError> {
+        let mut theirs = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let (keys, more) = self.list(after.as_deref(), PAGE_MAX).await?;
+            after = keys.last().map(|key| key.id.clone());
+            theirs.extend(keys.into_iter().filter(|key| key.user.as_deref() == Some(user)));
+            if !more || after.is_none() {
+                return Ok(theirs);
+            }
+        }
+    }
+
+    /// Removes the keys of a user, and gives their number. From then on nobody can use them.
+    pub(crate) async fn remove_user(&self, user: &str) -> Result<usize, KeyError> {
+        let theirs = self.of_user(user).await?;
+        for ApiKey { id, .. } in &theirs {
+            self.store.delete(place(KEYS, id)).await?;
+            self.used.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+            self.store.delete(place(USED, id)).await?;
+        }
+        Ok(theirs.len())
+    }
+
     /// Who shows this key, or why nobody does. The store is asked once.
     pub(super) async fn identify(&self, text: &str) -> Result<Result<Identity, Refusal>, KeyError> {
         let Some(shown) = Secret::parse(text) else { return Ok(Err(Refusal::Malformed)) };

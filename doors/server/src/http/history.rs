@@ -100,7 +100,8 @@ async fn history(
     Ok(json(StatusCode::OK, page.finish()))
 }
 
-fn past(past: &Past) -> String {
+/// A version of a record, as JSON.
+pub(super) fn past(past: &Past) -> String {
     Object::new()
         .raw("number", &past.seq.to_string())
         .text("act", past.act.as_str())

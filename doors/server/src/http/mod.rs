@@ -20,6 +20,7 @@ mod spaces;
 mod stores;
 mod text;
 mod ttl;
+mod users;
 mod variables;
 mod watch;
 
@@ -59,6 +60,7 @@ fn described() -> (Router<App>, OpenApi) {
         .merge(places::routes())
         .merge(history::routes())
         .merge(migrations::routes())
+        .merge(users::routes())
         .split_for_parts();
     name_operations(&mut api);
     let bearer = HttpBuilder::new()

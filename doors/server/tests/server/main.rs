@@ -21,4 +21,5 @@ mod repeating;
 mod spaces;
 mod tenancy;
 mod tokens;
+mod users;
 mod watching;

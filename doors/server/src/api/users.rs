@@ -1,0 +1,98 @@
+//! Everything that is one user's, in all stores: handed out, or removed.
+
+use futures_util::{Stream, StreamExt, stream};
+use keyward::records::{Belonging, Belongings, Position, Removed};
+
+use crate::app::App;
+use crate::auth::{ApiKey, Identity, Need, Target};
+use crate::problem::{Problem, Result};
+
+/// The longest name of a user.
+const USER_BYTES_MAX: usize = 256;
+
+/// One thing of a user's, and the store that it is in.
+#[derive(Debug)]
+pub(crate) enum Thing {
+    Key(ApiKey),
+    Stored { store: String, belonging: Belonging },
+}
+
+/// What was removed of a user's.
+#[derive(Debug, Default)]
+pub(crate) struct Gone {
+    pub keys: usize,
+    pub stored: Removed,
+}
+
+/// Everything of a user's, some at a time.
+pub(crate) fn export(
+    who: &Identity,
+    app: &App,
+    user: &str,
+) -> Result<impl Stream<Item = Result<Vec<Thing>>> + Send + use<>> {
+    who.require(Need::Admin, &Target::Server)?;
+    let stores = belongings(app, user)?;
+    let (keys, user) = (app.auth().keys().clone(), user.to_owned());
+    let keys = stream::once(async move {
+        Ok(keys.of_user(&user).await?.into_iter().map(Thing::Key).collect())
+    });
+    Ok(keys.chain(stream::iter(stores).flat_map(|(store, belongings)| pages(store, belongings))))
+}
+
+fn pages(
+    store: String,
+    belongings: Belongings,
+) -> impl Stream<Item = Result<Vec<Thing>>> + Send + use<> {
+    let state = (store, belongings, Some(Position::default()));
+    stream::unfold(state, |(store, belongings, from)| async move {
+        let (page, next) = match belongings.page(from?).await {
+            Ok((things, next)) => {
+                let store = || store.clone();
+                let things = things
+                    .into_iter()
+                    .map(|belonging| Thing::Stored { store: store(), belonging })
+                    .collect();
+                (Ok(things), next)
+            }
+            Err(error) => (Err(error.into()), None),
+        };
+        Some((page, (store, belongings, next)))
+    })
+}
+
+/// Removes everything of a user's: first their API keys, so that nothing new is made with them. What
+/// an error leaves behind, the next call removes. The audit log stays as it is.
+pub(crate) async fn remove(who: &Identity, app: &App, user: &str) -> Result<Gone> {
+    who.require(Need::Admin, &Target::Server)?;
+    let stores = belongings(app, user)?;
+    let (keys, user) = (app.auth().keys().clone(), user.to_owned());
+    // It goes on when nobody waits for it any more.
+    let work = tokio::spawn(async move {
+        let mut gone = Gone { keys: keys.remove_user(&user).await?, ..Gone::default() };
+        for (_, belongings) in stores {
+            let Removed { records, versions, entries } = belongings.remove().await?;
+            gone.stored.records += records;
+            gone.stored.versions += versions;
+            gone.stored.entries += entries;
+        }
+        Ok(gone)
+    });
+    work.await.unwrap_or_else(|_| {
+        Err(Problem::new("internal", "the work was cut off by a fault of the server")
+            .hint("Send it again: it goes on where it ended."))
+    })
+}
+
+fn belongings(app: &App, user: &str) -> Result<Vec<(String, Belongings)>> {
+    if user.is_empty() || user.len() > USER_BYTES_MAX || user.contains(char::is_control) {
+        return Err(Problem::invalid(format!(
+            "a user has 1 to {USER_BYTES_MAX} bytes and no control characters"
+        )));
+    }
+    let stores = app.stores().iter();
+    let theirs = stores.map(|served| {
+        let belongings = served.records.belongings(user)?;
+        Ok((served.name.clone(), belongings.sparing(served.lock_roots.iter().cloned())))
+    });
+    theirs.collect()
+}
