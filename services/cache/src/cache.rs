@@ -15,7 +15,7 @@ use crate::label::Stored;
 use crate::{Cached, Error, Fetch, Metrics, Origin, Result, Source};
 
 /// How a cache behaves.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Who computes, for those who list the locks.
     pub who: Who,
@@ -26,6 +26,10 @@ pub struct Options {
     pub failure_pause_max: Duration,
     /// What random choices begin with, for runs that shall be the same; else nobody knows.
     pub seed: Option<u64>,
+    /// Where it is counted what the cache does. Caches of several stores may count together.
+    pub metrics: Metrics,
+    /// Where it is counted what the locks of computations do.
+    pub lock_metrics: keyward_locks::Metrics,
 }
 
 impl Default for Options {
@@ -35,6 +39,8 @@ impl Default for Options {
             failure_pause: Duration::from_secs(1),
             failure_pause_max: Duration::from_secs(60),
             seed: None,
+            metrics: Metrics::new(),
+            lock_metrics: keyward_locks::Metrics::new(),
         }
     }
 }
@@ -96,16 +102,17 @@ impl Cache {
     /// A cache in a store. Refused on engines without compare-and-swap: nothing there can be done
     /// only once.
     pub fn new(store: Store, clock: impl Clock, options: Options) -> Result<Self> {
-        let Options { who, failure_pause, failure_pause_max, seed } = options;
+        let Options { who, failure_pause, failure_pause_max, seed, metrics, lock_metrics } = options;
         let clock: Arc<dyn Clock> = Arc::new(clock);
-        let lock_options = LockOptions { who, seed, ..LockOptions::default() };
+        let lock_options =
+            LockOptions { who, seed, metrics: lock_metrics, ..LockOptions::default() };
         let locks = Locks::new(store.clone(), clock.clone(), lock_options)?;
         let inner = Inner {
             store,
             locks,
             clock: Box::new(clock),
             backoff: Backoff { first: failure_pause, most: failure_pause_max.max(failure_pause) },
-            metrics: Metrics::new(),
+            metrics,
             under_way: UnderWay::new(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -282,7 +289,7 @@ impl Cache {
     }
 
     /// What the store has for a key, held back or not.
-    async fn peek(&self, key: &Key) -> Result<Option<Stored>> {
+    pub(crate) async fn peek(&self, key: &Key) -> Result<Option<Stored>> {
         Stored::read(key, self.inner.store.get(key).await?)
     }
 
@@ -308,7 +315,7 @@ impl Cache {
         left.unwrap_or_default().min(self.inner.backoff.most)
     }
 
-    fn check(&self, key: &Key, fetch: &Fetch) -> Result<()> {
+    pub(crate) fn check(&self, key: &Key, fetch: &Fetch) -> Result<()> {
         let first = key.first();
         if is_reserved(&first) {
             return Err(Error::BadRequest(format!("keys that begin with {first} are reserved")));
@@ -329,7 +336,7 @@ impl Cache {
 }
 
 /// When a wait that begins now ends; what is too far off to be counted never comes.
-fn deadline(wait_max: Duration) -> Instant {
+pub(crate) fn deadline(wait_max: Duration) -> Instant {
     const FAR_OFF: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
     let now = Instant::now();
     now.checked_add(wait_max.min(FAR_OFF)).unwrap_or(now)

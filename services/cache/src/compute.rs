@@ -22,12 +22,20 @@ use crate::{Cache, Cached, Error, Fetch, Origin, Result, dependants};
 
 /// How often a result is tried to be written, while the lock is held.
 const WRITES_MAX: u32 = 6;
+/// How often others may change the key while a result is written.
+const ATTEMPTS_MAX: usize = 16;
 const WRITE_PAUSE: Duration = Duration::from_millis(50);
 
 /// A lock, or the result that came while it was waited for.
 enum Awaited {
     Lock(Guard),
     Result(Stored),
+}
+
+/// A computation that may begin, or the result that came before it could.
+pub(crate) enum Begun<'c> {
+    Computing(Computing<'c>),
+    Result(Cached),
 }
 
 impl Cache {
@@ -44,11 +52,29 @@ impl Cache {
         C: Future<Output = Result<Json, E>>,
         E: Display,
     {
+        match self.begin(key, fetch, (stale, end), None).await? {
+            Begun::Computing(computing) => computing.run(stale, compute).await,
+            Begun::Result(cached) => Ok(cached),
+        }
+    }
+
+    /// Takes the lock, unless somebody else's result comes first. By the same name, the same lock is
+    /// had again.
+    pub(crate) async fn begin<'c>(
+        &'c self,
+        key: &'c Key,
+        fetch: &'c Fetch,
+        (stale, end): (Stale, Instant),
+        name: Option<&str>,
+    ) -> Result<Begun<'c>> {
         let (root, path) = self.lock_of(key, fetch)?;
-        let request = Request::default()
+        let mut request = Request::default()
             .ttl(fetch.lease)
             .wait_max(end.saturating_duration_since(Instant::now()))
             .purpose(format!("compute {key}"));
+        if let Some(name) = name {
+            request = request.named(name);
+        }
         let tried =
             root.try_acquire(std::slice::from_ref(&path), Mode::Exclusive, &request).await?;
         let awaited = match tried {
@@ -59,22 +85,35 @@ impl Cache {
             Awaited::Lock(guard) => guard,
             Awaited::Result(stored) => {
                 self.inner.metrics.shared.inc();
-                return Ok(stored.cached(Origin::Shared));
+                return Ok(Begun::Result(stored.cached(Origin::Shared)));
             }
         };
         // Somebody else may have computed it between the first look and the lock.
-        match self.look(key, &fetch.source).await? {
-            Look::Fresh(stored) => {
-                self.inner.metrics.shared.inc();
-                return Ok(stored.cached(Origin::Shared));
-            }
-            Look::Stale(found) if stale == Stale::Dropped => {
+        match self.look(key, &fetch.source).await {
+            Ok(Look::Stale(found)) if stale == Stale::Dropped => {
                 self.drop_found(key, Some(&found)).await?;
             }
-            Look::Stale(_) | Look::Absent => {}
+            Ok(Look::Stale(_) | Look::Absent) => {}
+            Ok(Look::Fresh(stored)) => {
+                self.give_back(guard, name).await;
+                self.inner.metrics.shared.inc();
+                return Ok(Begun::Result(stored.cached(Origin::Shared)));
+            }
+            Err(error) => {
+                self.give_back(guard, name).await;
+                return Err(error);
+            }
         }
         let computation = format!("{}#{}", root.key(), guard.token());
-        Computing { cache: self, key, fetch, guard, computation }.run(stale, compute).await
+        Ok(Begun::Computing(Computing { cache: self, key, fetch, guard, computation }))
+    }
+
+    /// Gives a lock back that is not needed: in the background, unless it was asked for by name.
+    async fn give_back(&self, guard: Guard, name: Option<&str>) {
+        if name.is_some() {
+            // What cannot be given back ends with its lease.
+            let _ = guard.release().await;
+        }
     }
 
     async fn lock_or_result(
@@ -128,13 +167,13 @@ impl Cache {
 }
 
 /// A computation that holds its lock.
-struct Computing<'c> {
-    cache: &'c Cache,
-    key: &'c Key,
-    fetch: &'c Fetch,
-    guard: Guard,
+pub(crate) struct Computing<'c> {
+    pub cache: &'c Cache,
+    pub key: &'c Key,
+    pub fetch: &'c Fetch,
+    pub guard: Guard,
     /// What tells it from all others.
-    computation: String,
+    pub computation: String,
 }
 
 impl Computing<'_> {
@@ -145,7 +184,7 @@ impl Computing<'_> {
         E: Display,
     {
         let metrics = &self.cache.inner.metrics;
-        let needed = self.needed().await?;
+        let used = self.used().await?;
         let begun = Instant::now();
         let made = tokio::select! {
             made = compute() => made,
@@ -157,24 +196,31 @@ impl Computing<'_> {
         metrics.computing_seconds.observe(begun.elapsed().as_secs_f64());
         match made {
             Ok(value) => {
-                let made_from = self.made_from(needed).await?;
                 if stale == Stale::Kept {
                     // They were made from what is about to be replaced. Before it is: who finds the
                     // new value looks no further.
                     dependants::of(self.cache, self.key, None).await?.delete(self.cache).await?;
                 }
-                let cached = match &made_from {
-                    Some(made_from) => self.publish(value, made_from).await?,
-                    None => self.label().computed(value, None),
-                };
-                metrics.computed.inc();
-                Ok(cached)
+                self.finish(value, &used).await
             }
-            Err(error) => {
-                metrics.failed.inc();
-                Err(self.remember(&error.to_string()).await)
-            }
+            Err(error) => Err(self.fail(&error.to_string()).await),
         }
+    }
+
+    /// Caches what was computed, if what it was made from is still what was used.
+    pub async fn finish(&self, value: Json, used: &[Option<String>]) -> Result<Cached> {
+        let cached = match &self.made_from(used).await? {
+            Some(made_from) => self.publish(value, made_from).await?,
+            None => self.label().computed(value, None),
+        };
+        self.cache.inner.metrics.computed.inc();
+        Ok(cached)
+    }
+
+    /// Remembers that the computation failed, and tells it.
+    pub async fn fail(&self, message: &str) -> Error {
+        self.cache.inner.metrics.failed.inc();
+        self.remember(message).await
     }
 
     /// What the result is made from, as it is.
@@ -183,14 +229,20 @@ impl Computing<'_> {
         Ok(entries.into_iter().map(keyward_locks::present).collect())
     }
 
+    /// What of it the computation can use: what is there, unless it is too old.
+    pub async fn used(&self) -> Result<Vec<Option<String>>> {
+        let used = |entry: Option<Entry>| {
+            entry.filter(|entry| !self.is_too_old(entry)).map(Stored::identity)
+        };
+        Ok(self.needed().await?.into_iter().map(used).collect())
+    }
+
     /// What the result was made from, if that can be told: what was there when the computation began,
     /// unchanged; and where nothing was, or something too old to be used, what the computation left.
-    async fn made_from(&self, before: Vec<Option<Entry>>) -> Result<Option<Vec<Option<Entry>>>> {
+    async fn made_from(&self, used: &[Option<String>]) -> Result<Option<Vec<Option<Entry>>>> {
         let now = self.needed().await?;
-        let identity = |entry: &Entry| Stored::identity(entry.clone());
-        let unchanged = before.into_iter().zip(&now).all(|(before, now)| {
-            let used = before.filter(|entry| !self.is_too_old(entry));
-            used.is_none_or(|used| now.as_ref().map(identity) == Some(identity(&used)))
+        let unchanged = used.iter().zip(&now).all(|(used, now)| {
+            used.is_none() || now.as_ref().map(|now| Stored::identity(now.clone())) == *used
         });
         Ok(unchanged.then_some(now))
     }
@@ -258,22 +310,37 @@ impl Computing<'_> {
         put: &Put,
         made_from: &[Option<Entry>],
     ) -> Result<Option<Version>> {
-        let mut commit = Commit::new().put(self.key.clone(), put.clone());
-        for (parent, entry) in self.fetch.depends_on.iter().zip(made_from) {
-            let (edge, edge_put) = dependants::edge(parent, self.key, self.fetch.ttl)?;
-            let version = entry.as_ref().map(|entry| entry.version.clone());
-            let expect = version.map_or(Expect::Absent, Expect::Version);
-            commit = commit.check(parent.clone(), expect).put(edge, edge_put);
-        }
-        let commit = Failure::forgotten(commit, self.key)?;
-        match self.guard.commit(commit).await {
-            Ok(Outcome::Applied { versions, .. }) => {
-                let version = versions.into_iter().next().flatten();
-                Ok(Some(version.ok_or_else(no_version)?))
+        for _ in 0..ATTEMPTS_MAX {
+            // Whoever has the same ticket may have published already.
+            let held = self.cache.peek(self.key).await?;
+            let expect = match held {
+                Some(held) if held.label.computation == self.computation => {
+                    return Ok(Some(held.entry.version));
+                }
+                Some(held) => Expect::Version(held.entry.version),
+                None => Expect::Absent,
+            };
+            let commit = Commit::new().check(self.key.clone(), expect);
+            let mut commit = commit.put(self.key.clone(), put.clone());
+            for (parent, entry) in self.fetch.depends_on.iter().zip(made_from) {
+                let (edge, edge_put) = dependants::edge(parent, self.key, self.fetch.ttl)?;
+                let version = entry.as_ref().map(|entry| entry.version.clone());
+                let expect = version.map_or(Expect::Absent, Expect::Version);
+                commit = commit.check(parent.clone(), expect).put(edge, edge_put);
             }
-            Ok(Outcome::Conflicted { .. }) => Ok(None),
-            Err(error) => Err(self.refused(error)),
+            let commit = Failure::forgotten(commit, self.key)?;
+            match self.guard.commit(commit).await {
+                Ok(Outcome::Applied { versions, .. }) => {
+                    let version = versions.into_iter().next().flatten();
+                    return Ok(Some(version.ok_or_else(no_version)?));
+                }
+                // Only the key itself has changed: look again.
+                Ok(Outcome::Conflicted { failed }) if failed == [0] => {}
+                Ok(Outcome::Conflicted { .. }) => return Ok(None),
+                Err(error) => return Err(self.refused(error)),
+            }
         }
+        Err(LockError::Contended { key: self.key.clone(), attempts: ATTEMPTS_MAX }.into())
     }
 
     /// Key by key: first what says on whom the result depends, then the result.
@@ -283,25 +350,27 @@ impl Computing<'_> {
             let (edge, edge_put) = dependants::edge(parent, self.key, self.fetch.ttl)?;
             store.put(edge, edge_put).await?;
         }
-        let write = |_: Option<&Entry>| Ok(Change::Put(put.clone()));
+        let write = |held: Option<&Entry>| {
+            // Whoever has the same ticket may have published already.
+            let held = held.and_then(|held| Stored::of(held.clone()));
+            Ok(match held.is_some_and(|held| held.label.computation == self.computation) {
+                true => Change::Keep,
+                false => Change::Put(put.clone()),
+            })
+        };
         let updated = self.guard.update(self.key, write).await;
         let updated = updated.map_err(|error| self.refused(error))?;
         store.delete(Failure::count_key(self.key)?).await?;
         store.delete(Failure::hold_key(self.key)?).await?;
         match updated {
             Updated::Put(version) => Ok(Some(version)),
-            Updated::Deleted | Updated::Kept => Err(no_version()),
+            Updated::Kept => Ok(Some(self.written().await.ok_or_else(no_version)?)),
+            Updated::Deleted => Err(no_version()),
         }
     }
 
     fn refused(&self, error: LockError) -> Error {
-        match error {
-            LockError::Lost { .. } => {
-                self.cache.inner.metrics.lost.inc();
-                Error::Lost { key: self.key.clone() }
-            }
-            error => error.into(),
-        }
+        self.cache.refused(self.key, error)
     }
 
     /// Remembers a failure, and tells it.

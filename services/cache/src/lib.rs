@@ -29,9 +29,13 @@
 //! What is cached is an ordinary entry: its value is the result, its metadata say what it was made of.
 //! `docs/cache.md` has the guide and the format.
 //!
+//! Where asking and computing are two requests, [`Cache::claim`] gives a [`Ticket`] to whoever shall
+//! compute, and [`Cache::publish`] takes the result: the same locks and the same promises.
+//!
 //! [`Purge`] removes what belongs to something that is gone.
 
 mod cache;
+mod claim;
 mod coalesce;
 mod compute;
 mod dependants;
@@ -43,6 +47,7 @@ mod metrics;
 mod purge;
 
 pub use cache::{Cache, Options};
+pub use claim::{Claim, HeldBack, Ticket};
 pub use dependants::Dropped;
 pub use error::{Error, Result};
 pub use fetch::{Fetch, Source};

@@ -27,8 +27,15 @@ pub struct Metrics {
     pub computing_seconds: Histogram,
 }
 
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    /// All at zero.
+    pub fn new() -> Self {
         Self {
             hits: Counter::default(),
             misses: Counter::default(),

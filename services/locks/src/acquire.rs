@@ -43,7 +43,7 @@ pub(crate) async fn run(root: &Root, asked: &Asked, patience: Patience) -> Resul
     let ended = asking.run().await;
     if asking.entered && !matches!(ended, Ok(Ended::Granted(_))) {
         // What cannot be taken back now ends with its lease.
-        let _ = root.remove(&asked.id, None).await;
+        let _ = root.take_out(&asked.withdrawn(), None).await;
     }
     asking.entered = false;
     ended
@@ -72,14 +72,19 @@ impl Asking<'_> {
     /// Looks once, and does what can be done.
     async fn step(&mut self) -> Result<Option<Ended>> {
         let look = self.root.look().await?;
-        if let Some(mine) = look.catalog.holder(&self.asked.id) {
+        let (holder, waiter) =
+            (look.catalog.holder(&self.asked.id), look.catalog.waiter(&self.asked.id));
+        if holder.or(waiter).is_some_and(|mine| !mine.is_asked(self.asked)) {
+            return Err(Error::IdTaken { root: self.root.key().clone() });
+        }
+        if let Some(mine) = holder {
             // An earlier grant whose answer was lost had worked.
             let token = mine.token;
             if let Some(guard) = self.adopt(token).await? {
                 return Ok(Some(self.granted(guard)));
             }
             // It was taken over already: begin again.
-            self.root.remove(&self.asked.id, None).await?;
+            self.root.take_out(&self.asked.withdrawn(), None).await?;
             return Ok(None);
         }
         let (decision, corpses) = decide(self.root, self.asked, &look).await?;
@@ -187,6 +192,7 @@ impl Asking<'_> {
             ttl: self.asked.ttl,
             token,
             fence: fence.map(|version| Arc::new(Fence::new(version))),
+            is_kept: self.asked.is_named,
         }
     }
 
@@ -358,8 +364,8 @@ async fn decide(root: &Root, asked: &Asked, look: &Look) -> Result<(Decision, Ve
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         if self.entered {
-            let (root, id) = (self.root.clone(), self.asked.id.clone());
-            self.root.shared.remove_later(root, id, None);
+            let (root, which) = (self.root.clone(), self.asked.withdrawn());
+            self.root.shared.take_out_later(root, which, None);
         }
     }
 }

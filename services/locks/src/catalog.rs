@@ -84,6 +84,19 @@ pub(crate) struct Asked {
     pub ttl: Duration,
     pub since: String,
     pub who: Who,
+    /// That it may be asked more than once, by its id.
+    pub is_named: bool,
+}
+
+/// What is to be taken out of a catalog.
+#[derive(Debug, Clone)]
+pub(crate) enum Which {
+    /// A request, whether it holds or waits.
+    Request(String),
+    /// A request, if it waits.
+    Waiter(String),
+    /// A request, if it holds what it was granted with this token.
+    Grant { id: String, token: u64 },
 }
 
 /// What can be done about a request.
@@ -99,9 +112,26 @@ pub(crate) enum Decision {
     Upgrade { asked: LockPath, held: LockPath },
 }
 
+impl Asked {
+    /// What is to be taken out when the request is given up. Whoever asks again by its name may have
+    /// been granted it meanwhile.
+    pub fn withdrawn(&self) -> Which {
+        match self.is_named {
+            true => Which::Waiter(self.id.clone()),
+            false => Which::Request(self.id.clone()),
+        }
+    }
+}
+
 impl Claim {
     pub fn ttl(&self) -> Duration {
         Duration::from_millis(self.ttl_ms).max(Request::TTL_MIN)
+    }
+
+    /// Whether a request asks for just this.
+    pub fn is_asked(&self, asked: &Asked) -> bool {
+        let same_ttl = u128::from(self.ttl_ms) == asked.ttl.as_millis();
+        self.paths == asked.paths && self.mode == asked.mode && same_ttl
     }
 
     fn excludes(&self, paths: &[LockPath], mode: Mode) -> bool {
@@ -242,6 +272,18 @@ impl Catalog {
             since: asked.since.clone(),
             who: asked.who.clone(),
         })
+    }
+
+    /// Takes claims out, and gives them.
+    pub fn take_out(&mut self, which: &Which) -> Vec<Claim> {
+        match which {
+            Which::Request(id) => self.remove(id),
+            Which::Waiter(id) => self.waiters.extract_if(.., |claim| claim.id == *id).collect(),
+            Which::Grant { id, token } => {
+                let is_it = |claim: &mut Claim| claim.id == *id && claim.token == *token;
+                self.holders.extract_if(.., is_it).collect()
+            }
+        }
     }
 
     /// Takes a request out, whether it holds or waits, and gives what was taken out.

@@ -64,6 +64,20 @@ pub enum Error {
         /// How it was lost.
         loss: Loss,
     },
+    /// The ticket was replaced by a later one of the same lock. What was to be written was not.
+    #[error("the ticket of the lock {token} on {root} was replaced by a later one")]
+    OldTicket {
+        /// The root.
+        root: Key,
+        /// The lock's token.
+        token: u64,
+    },
+    /// A request of this name asked for something else.
+    #[error("a request of the same name asked for another lock on {root}")]
+    IdTaken {
+        /// The root.
+        root: Key,
+    },
     /// The root's key holds something that is not a catalog of locks.
     #[error("the key {root} holds a value that is not a catalog of locks; it was left alone")]
     ForeignValue {
@@ -130,6 +144,8 @@ impl Error {
             Self::TimedOut { .. } => "timed-out",
             Self::WouldDeadlock { .. } => "would-deadlock",
             Self::Lost { .. } => "lock-lost",
+            Self::OldTicket { .. } => "old-ticket",
+            Self::IdTaken { .. } => "id-taken",
             Self::ForeignValue { .. } => "foreign-value",
             Self::ForeignFence { .. } => "foreign-fence",
             Self::Full { .. } => "too-many-locks",
@@ -158,6 +174,8 @@ impl Error {
             Self::Lost { .. } => {
                 "Nothing was written: take the lock again, read again, and begin again."
             }
+            Self::OldTicket { .. } => "Nothing was written: use the ticket that came last.",
+            Self::IdTaken { .. } => "Choose a new name for each lock that is asked for.",
             Self::ForeignValue { .. } => "Choose another root: a root's key belongs to its locks.",
             Self::ForeignFence { .. } => "Write a key under the locks of one root only.",
             Self::Full { .. } => "Wait until some are released, or lock something coarser.",

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Which};
 use crate::fence::Fence;
 use crate::renewal::keep;
 use crate::{Error, LockPath, Mode, Request, Result, Root};
@@ -21,7 +21,8 @@ use crate::{Error, LockPath, Mode, Request, Result, Root};
 /// can be refused too.
 ///
 /// Dropping the guard releases the lock in the background, if a runtime is there; else its lease
-/// ends it.
+/// ends it. A guard of a [named](Request::named) request, or one that was
+/// [resumed](crate::Locks::resume), is given back by [`Guard::release`] only.
 pub struct Guard {
     held: Arc<Held>,
     keeper: AbortHandle,
@@ -42,6 +43,8 @@ pub(crate) struct Grant {
     pub token: u64,
     /// The fence, where there are fences.
     pub fence: Option<Arc<Fence>>,
+    /// That others may hold it by the same name or ticket, so that only a release gives it back.
+    pub is_kept: bool,
 }
 
 /// A grant and how it stands.
@@ -76,6 +79,9 @@ pub enum Loss {
     Expired,
     /// It was released.
     Released,
+    /// It was released, or its lease ended and it was taken over: of a lock without a guard, nobody
+    /// knows which.
+    Gone,
 }
 
 impl fmt::Display for Loss {
@@ -86,6 +92,7 @@ impl fmt::Display for Loss {
             Self::TakenOver => f.write_str("its lease ended and it was taken over"),
             Self::Expired => f.write_str("it could not be renewed in time"),
             Self::Released => f.write_str("it was released"),
+            Self::Gone => f.write_str("it was released, or its lease ended and it was taken over"),
         }
     }
 }
@@ -207,10 +214,18 @@ impl Guard {
         self.keeper.abort();
         self.held.end();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Grant { root, id, .. } = &self.held.grant;
-        let released = root.remove(id, known).await;
+        let Grant { root, id, token, .. } = &self.held.grant;
+        let which = Which::Grant { id: id.clone(), token: *token };
+        let released = root.take_out(&which, known).await;
         self.is_released = true;
         released
+    }
+
+    /// Ends the renewals, and leaves the lock as it is.
+    pub(crate) fn forsake(&mut self) {
+        // Its keeper is not told that the lock has ended: it would take it out of the catalog.
+        self.keeper.abort();
+        self.is_released = true;
     }
 
     pub(crate) fn owner(&self) -> &str {
@@ -225,13 +240,13 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.keeper.abort();
-        if self.is_released {
+        if self.is_released || self.held.grant.is_kept {
             return;
         }
         self.held.end();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (root, id) = (self.root().clone(), self.held.grant.id.clone());
-        self.root().shared.remove_later(root, id, known);
+        self.root().shared.take_out_later(root, Which::Request(id), known);
     }
 }
 

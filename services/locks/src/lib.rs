@@ -5,7 +5,8 @@
 //! are [shared](Mode::Shared). What a caller gets is a [`Guard`]: it renews its lease in the
 //! background, says when the lock was lost, and gives it back when it is dropped. Writes that go
 //! through the guard are refused by the store once the lock is somebody else's, however late they
-//! come.
+//! come. A lock that outlives the process that took it, or moves on to another one, is held by a
+//! [`Ticket`] instead.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -56,6 +57,7 @@ mod queue;
 mod renewal;
 mod request;
 mod root;
+mod ticket;
 
 pub use breaking::Target;
 pub use catalog::Broken;
@@ -69,3 +71,4 @@ pub use path::{LockPath, Mode};
 pub use patience::Tried;
 pub use request::{Request, Who};
 pub use root::Root;
+pub use ticket::{Renewal, Ticket};

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Which};
 use crate::look::Sightings;
 use crate::{Error, Guard, LockPath, Metrics, Mode, Request, Result, Root, Who};
 
@@ -30,6 +30,8 @@ pub struct Options {
     /// requests come from it too, so no two [`Locks`] of one store may have the same seed: each
     /// would take the other's claims for its own.
     pub seed: Option<u64>,
+    /// Where it is counted what they do. Locks of several stores may count together.
+    pub metrics: Metrics,
 }
 
 /// The locks of a store. Cheap to clone; clones are the same process.
@@ -75,8 +77,8 @@ impl Locks {
         let shared = Shared {
             store,
             clock: Box::new(clock),
+            metrics: options.metrics.clone(),
             options,
-            metrics: Metrics::new(),
             sightings: Sightings::default(),
             rng: Mutex::new(Rng::with_seed(seed)),
             releases: watch::Sender::new(0),
@@ -204,8 +206,8 @@ impl Shared {
         }
     }
 
-    /// Takes a request out of its catalog in the background, if a runtime is there.
-    pub fn remove_later(&self, root: Root, id: String, known: Option<(Version, Catalog)>) {
+    /// Takes a claim out of its catalog in the background, if a runtime is there.
+    pub fn take_out_later(&self, root: Root, which: Which, known: Option<(Version, Catalog)>) {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
@@ -213,7 +215,7 @@ impl Shared {
         let under_way = UnderWay(root.clone());
         runtime.spawn(async move {
             // What cannot be taken back ends with its lease.
-            let _ = root.remove(&id, known).await;
+            let _ = root.take_out(&which, known).await;
             drop(under_way);
         });
     }

@@ -29,11 +29,18 @@ pub struct Metrics {
     pub queue_age: Gauge<f64, AtomicU64>,
 }
 
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 const WAIT_BUCKETS: [f64; 12] =
     [0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 120.0, 300.0, 900.0];
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    /// All at zero.
+    pub fn new() -> Self {
         Self {
             waits: Histogram::new(WAIT_BUCKETS),
             acquired: Counter::default(),

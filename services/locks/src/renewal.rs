@@ -7,7 +7,7 @@ use keyward_engine::{BoxStream, Commit, Event, Outcome, Result as StoreResult, V
 use keyward_key::KeyRange;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Which};
 use crate::guard::{Grant, Held};
 use crate::look::Look;
 use crate::{Error, Loss, Result, Root};
@@ -66,13 +66,17 @@ impl Root {
         }
     }
 
-    /// Takes a request out of the catalog, whether it holds or waits, if it is there. `known` is the
-    /// catalog as it was when the caller last wrote it.
-    pub(crate) async fn remove(&self, id: &str, known: Option<(Version, Catalog)>) -> Result<()> {
+    /// Takes claims out of the catalog, if they are there. `known` is the catalog as it was when the
+    /// caller last wrote it.
+    pub(crate) async fn take_out(
+        &self,
+        which: &Which,
+        known: Option<(Version, Catalog)>,
+    ) -> Result<()> {
         let mut known = known;
         let mut failures = 0;
         loop {
-            match self.remove_once(id, known.take()).await {
+            match self.take_out_once(which, known.take()).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(error) if error.is_passing() && failures < FAILURES_MAX => {
@@ -86,7 +90,11 @@ impl Root {
     }
 
     /// `false` if others changed the catalog meanwhile.
-    async fn remove_once(&self, id: &str, known: Option<(Version, Catalog)>) -> Result<bool> {
+    async fn take_out_once(
+        &self,
+        which: &Which,
+        known: Option<(Version, Catalog)>,
+    ) -> Result<bool> {
         let (version, mut catalog) = match known {
             Some((version, catalog)) => (Some(version), catalog),
             None => {
@@ -94,7 +102,7 @@ impl Root {
                 (look.version, look.catalog)
             }
         };
-        let removed = catalog.remove(id);
+        let removed = catalog.take_out(which);
         if removed.is_empty() {
             self.saw_queue(&catalog);
             return Ok(true);
@@ -142,8 +150,10 @@ pub(crate) async fn keep(held: std::sync::Arc<Held>) {
             Err(_) => held.lose(Loss::Expired),
         }
     }
-    // Others need not wait for the lease of a lost lock to end.
-    let _ = grant.root.remove(&grant.id, None).await;
+    // Others need not wait for the lease of a lost lock to end; unless somebody else renews it.
+    if !grant.is_kept {
+        let _ = grant.root.take_out(&Which::Request(grant.id.clone()), None).await;
+    }
 }
 
 /// Whether trying again cannot help.

@@ -23,8 +23,12 @@ pub struct Request {
     pub wait_max: Option<Duration>,
     /// What the lock is for, for those who list it.
     pub purpose: String,
+    /// Who asks, for those who list it; the process itself, if nobody is named.
+    pub who: Option<Who>,
     /// The owner of a guard that this request is made under.
     pub(crate) owner: Option<String>,
+    /// What the request is known by, if it may be asked more than once.
+    pub(crate) name: Option<String>,
 }
 
 impl Request {
@@ -34,6 +38,8 @@ impl Request {
     pub const TTL_MIN: Duration = Duration::from_millis(100);
     /// The longest lease.
     pub const TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+    /// How long a name may be.
+    pub const NAME_BYTES_MAX: usize = 128;
     /// How long to wait, when nothing else is said.
     pub const WAIT_DEFAULT: Duration = Duration::from_secs(300);
 
@@ -73,7 +79,34 @@ impl Request {
         self
     }
 
+    /// The same in somebody else's name.
+    #[must_use]
+    pub fn who(mut self, who: Who) -> Self {
+        self.who = Some(who);
+        self
+    }
+
+    /// The same, known by a name: asked again by the same name, here or in another process, it is the
+    /// same request. While it is held, whoever asks gets the same grant, with a renewed lease; asked for
+    /// something else, it is refused. So a grant whose answer was lost is found again.
+    ///
+    /// Names must be such that nobody else chooses them. What was granted is given back by a release
+    /// only, or ends with its lease: not when a guard or a future is dropped, since it may be somebody
+    /// else's too.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
+        if let Some(name) = &self.name
+            && !(1..=Self::NAME_BYTES_MAX).contains(&name.len())
+        {
+            let (most, given) = (Self::NAME_BYTES_MAX, name.len());
+            let message = format!("the name of a request has 1 to {most} bytes, not {given}");
+            return Err(Error::BadRequest(message));
+        }
         if (Self::TTL_MIN..=Self::TTL_MAX).contains(&self.ttl) {
             return Ok(());
         }
@@ -88,7 +121,9 @@ impl Default for Request {
             ttl: Self::TTL_DEFAULT,
             wait_max: Some(Self::WAIT_DEFAULT),
             purpose: String::new(),
+            who: None,
             owner: None,
+            name: None,
         }
     }
 }

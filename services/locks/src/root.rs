@@ -84,6 +84,12 @@ impl Root {
         acquire::run(self, &asked, Patience::of(request)).await?.granted(self, &asked)
     }
 
+    /// Waits for a lock as [`Root::acquire`] does, and tells who is in the way if the time to wait ends.
+    pub async fn ask(&self, paths: &[LockPath], mode: Mode, request: &Request) -> Result<Tried> {
+        let asked = self.asked(paths, mode, request)?;
+        Ok(acquire::run(self, &asked, Patience::of(request)).await?.tried(self))
+    }
+
     /// Takes a lock if nobody is in the way. Never waits in line.
     pub async fn try_acquire(
         &self,
@@ -105,7 +111,7 @@ impl Root {
         for path in paths {
             self.check_path(path)?;
         }
-        let id = self.shared.nonce()?;
+        let id = request.name.clone().map_or_else(|| self.shared.nonce(), Ok)?;
         let owner = request.owner.clone().unwrap_or_else(|| id.clone());
         Ok(Asked {
             id,
@@ -114,7 +120,8 @@ impl Root {
             mode,
             ttl: request.ttl,
             since: self.shared.now().to_string(),
-            who: self.shared.options.who.asking_for(&request.purpose),
+            who: request.who.as_ref().unwrap_or(&self.shared.options.who).asking_for(&request.purpose),
+            is_named: request.name.is_some(),
         })
     }
 

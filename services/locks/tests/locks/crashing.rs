@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyward_engine::{Commit, Engine, Entry, Store, Tier};
-use keyward_locks::{Change, Locks, Mode, Options, Request, Result, Root, Target};
+use keyward_locks::{Change, Locks, Mode, Options, Request, Result, Root, Target, Tried};
 use keyward_memory::Memory;
 use keyward_testkit::{Fault, Faults, FaultyEngine, VirtualClock, When};
 
@@ -19,9 +19,12 @@ enum Operation {
     Break,
     Update,
     Delete,
+    AskByName,
+    RenewTicket,
+    ReleaseTicket,
 }
 
-const ALL: [Operation; 7] = [
+const ALL: [Operation; 10] = [
     Operation::Acquire,
     Operation::Queue,
     Operation::Renew,
@@ -29,11 +32,18 @@ const ALL: [Operation; 7] = [
     Operation::Break,
     Operation::Update,
     Operation::Delete,
+    Operation::AskByName,
+    Operation::RenewTicket,
+    Operation::ReleaseTicket,
 ];
 
 fn root(engine: &FaultyEngine, seed: u64) -> Root {
+    page(&locks(engine, seed))
+}
+
+fn locks(engine: &FaultyEngine, seed: u64) -> Locks {
     let options = Options { seed: Some(seed), ..Options::default() };
-    page(&Locks::new(Store::new(engine.clone()), VirtualClock::new(), options).unwrap())
+    Locks::new(Store::new(engine.clone()), VirtualClock::new(), options).unwrap()
 }
 
 fn increment(entry: Option<&Entry>) -> Result<Change> {
@@ -42,7 +52,8 @@ fn increment(entry: Option<&Entry>) -> Result<Change> {
 }
 
 /// Does an operation, on a handle that may fail at any call, and says how it was answered.
-async fn act(root: &Root, operation: Operation, healthy: &Root) -> Result<()> {
+async fn act(locks: &Locks, operation: Operation, healthy: &Root) -> Result<()> {
+    let root = &page(locks);
     let asked = [path("a")];
     let request = Request::default().wait_max(Duration::from_secs(30));
     match operation {
@@ -77,6 +88,35 @@ async fn act(root: &Root, operation: Operation, healthy: &Root) -> Result<()> {
             held.release().await?;
             broken?;
         }
+        Operation::AskByName => {
+            let named = request.named("one request");
+            let guard = root.acquire(&asked, Mode::Exclusive, &named).await?;
+            // Whoever lost the answer finds the same elsewhere.
+            let again = healthy.acquire(&asked, Mode::Exclusive, &named).await?;
+            assert_eq!(again.token(), guard.token());
+            let _ = again.detach();
+            std::mem::forget(guard);
+        }
+        Operation::RenewTicket => {
+            let ticket = take(healthy, "a").await.detach();
+            for _ in 0..3 {
+                tokio::time::sleep(Request::TTL_DEFAULT * 2 / 3).await;
+                assert_eq!(locks.renew(&ticket).await?.ttl, Request::TTL_DEFAULT);
+                let tried = healthy.try_acquire(&asked, Mode::Exclusive, &request).await?;
+                assert!(matches!(tried, Tried::Held(_)), "it was renewed");
+            }
+        }
+        Operation::ReleaseTicket => {
+            let ticket = take(healthy, "a").await.detach();
+            locks.release(&ticket).await?;
+            let tried = healthy.try_acquire(&asked, Mode::Exclusive, &request).await?;
+            let Tried::Granted(next) = tried else { panic!("it was released") };
+            // Sent again, it leaves the next one alone.
+            let again = locks.release(&ticket).await;
+            assert!(healthy.list().await?.holders.iter().any(|it| it.token == next.token()));
+            next.release().await?;
+            again?;
+        }
         Operation::Update | Operation::Delete => {
             let guard = root.acquire(&asked, Mode::Exclusive, &request).await?;
             let deletes = matches!(operation, Operation::Delete);
@@ -108,7 +148,7 @@ async fn run(tier: Tier, operation: Operation, at: u64, fault: Fault) -> bool {
     before.release().await.unwrap();
 
     let engine = FaultyEngine::new(memory, Faults::script([(at, fault)]));
-    let faulty = root(&engine, 2);
+    let faulty = locks(&engine, 2);
     let answered = act(&faulty, operation, &healthy).await;
     let happened = engine.calls() > at;
     let crashed = engine.is_crashed();

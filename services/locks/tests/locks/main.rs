@@ -5,6 +5,7 @@
 mod asking;
 mod breaking;
 mod crashing;
+mod detaching;
 mod fencing;
 mod fixture;
 mod histories;
