@@ -102,7 +102,8 @@ impl Cache {
     /// A cache in a store. Refused on engines without compare-and-swap: nothing there can be done
     /// only once.
     pub fn new(store: Store, clock: impl Clock, options: Options) -> Result<Self> {
-        let Options { who, failure_pause, failure_pause_max, seed, metrics, lock_metrics } = options;
+        let Options { who, failure_pause, failure_pause_max, seed, metrics, lock_metrics } =
+            options;
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let lock_options =
             LockOptions { who, seed, metrics: lock_metrics, ..LockOptions::default() };

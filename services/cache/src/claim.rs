@@ -123,8 +123,14 @@ impl Cache {
     /// [`Cache::publish`], [`Cache::fail`] or [`Cache::abandon`]; if not, another one gets the right
     /// when the lease has ended. Asked again by the same name, which nobody else may choose, the same
     /// right is had again: for whoever lost the answer.
+    ///
+    /// The lock is the cache's own: [`Fetch::under`] is refused.
     pub async fn claim(&self, key: &Key, fetch: &Fetch, name: Option<&str>) -> Result<Claim> {
         self.check(key, fetch)?;
+        if fetch.lock.is_some() {
+            let message = "what is claimed is computed under the cache's own lock";
+            return Err(Error::BadRequest(message.into()));
+        }
         if let Look::Fresh(stored) = self.look(key, &fetch.source).await? {
             self.inner.metrics.hits.inc();
             return Ok(Claim::Fresh(stored.cached(Origin::Stored)));
@@ -149,6 +155,7 @@ impl Cache {
 
     /// Renews the lease of a computation. Fails with [`Error::Lost`] if somebody else has it.
     pub async fn renew(&self, ticket: &Ticket) -> Result<Renewal> {
+        self.check_ticket(ticket)?;
         let renewed = self.inner.locks.renew(&ticket.lock).await;
         renewed.map_err(|error| self.refused(&ticket.key, error))
     }
@@ -158,8 +165,7 @@ impl Cache {
     /// value, it tells what was cached. If what the result depends on has changed meanwhile, it is not
     /// cached, and has no version.
     pub async fn publish(&self, ticket: &Ticket, value: Json) -> Result<Cached> {
-        let fetch = ticket.fetch();
-        self.check(&ticket.key, &fetch)?;
+        let fetch = self.check_ticket(ticket)?;
         let guard = match self.inner.locks.resume(&ticket.lock).await {
             Ok(guard) => guard,
             Err(error @ LockError::Lost { .. }) => {
@@ -187,8 +193,7 @@ impl Cache {
     /// Says that the computation failed, and ends the ticket: the key is held back for a while.
     /// Refused with [`Error::Lost`] if somebody else computes it by now.
     pub async fn fail(&self, ticket: &Ticket, message: &str) -> Result<HeldBack> {
-        let fetch = ticket.fetch();
-        self.check(&ticket.key, &fetch)?;
+        let fetch = self.check_ticket(ticket)?;
         let key = &ticket.key;
         let failed = match self.inner.locks.resume(&ticket.lock).await {
             Ok(guard) => {
@@ -213,7 +218,19 @@ impl Cache {
 
     /// Gives the right to compute back, without a result. A ticket that has ended is left alone.
     pub async fn abandon(&self, ticket: &Ticket) -> Result<()> {
+        self.check_ticket(ticket)?;
         Ok(self.inner.locks.release(&ticket.lock).await?)
+    }
+
+    /// Refuses a ticket that no cache gave: it may come from anybody. Gives what was asked for.
+    fn check_ticket(&self, ticket: &Ticket) -> Result<Fetch> {
+        let fetch = ticket.fetch();
+        self.check(&ticket.key, &fetch)?;
+        let (root, _) = self.lock_of(&ticket.key, &fetch)?;
+        match root.key() == ticket.lock.root() {
+            true => Ok(fetch),
+            false => Err(Error::BadRequest("the ticket is of another lock".into())),
+        }
     }
 
     /// What was published with a ticket, if it is still there.
