@@ -15,6 +15,7 @@ use crate::limits::{Throttle, Usage};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, Result};
 use crate::stores::{Served, Stores};
+use crate::waits::Waits;
 
 /// What every request is answered from. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -34,6 +35,7 @@ struct Inner {
     metrics: Metrics,
     requests: Semaphore,
     watches: Arc<Semaphore>,
+    waits: Waits,
     run: String,
 }
 
@@ -44,7 +46,8 @@ impl App {
         tokens: Option<Tokens>,
         lifecycle: Lifecycle,
     ) -> Result<(Self, Scribe)> {
-        let stores = Stores::open(data).await?;
+        let metrics = Metrics::new();
+        let stores = Stores::open(data, &metrics).await?;
         let control = control_store(config, data, &stores).await?;
         let (clock, run) = (config.clock.clone(), new_run()?);
         let keys = Keys::new(control.clone(), clock.clone());
@@ -61,7 +64,8 @@ impl App {
             clock,
             limits: config.limits,
             lifecycle,
-            metrics: Metrics::new(),
+            metrics,
+            waits: Waits::new(&config.limits),
             requests: Semaphore::new(config.limits.requests_max),
             run,
             watches: Arc::new(Semaphore::new(config.limits.watches_max)),
@@ -125,6 +129,11 @@ impl App {
     /// What tells this run of a server from others, in the ids of requests.
     pub fn run(&self) -> &str {
         &self.0.run
+    }
+
+    /// The bounds of requests that wait.
+    pub fn waits(&self) -> &Waits {
+        &self.0.waits
     }
 
     /// One permit for each watch that may be open.

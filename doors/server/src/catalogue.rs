@@ -66,6 +66,8 @@ pub(crate) const CODES: &[Code] = {
         code("locked", S::CONFLICT, "Somebody else holds a lock that is in the way."),
         code("would-deadlock", S::CONFLICT, "The lock lies above one that the caller holds."),
         code("lock-lost", S::CONFLICT, "The lock is no longer held by the caller."),
+        code("old-ticket", S::CONFLICT, "The ticket was replaced by a later one of the same lock."),
+        code("computing", S::CONFLICT, "Somebody else is computing the value."),
         code("not-held", S::CONFLICT, "Nobody holds the lock."),
         code("lost", S::CONFLICT, "The message is no longer held by this attempt."),
         code("overtaken", S::CONFLICT, "Another process does the same."),

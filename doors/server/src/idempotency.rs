@@ -56,6 +56,17 @@ impl Mark {
         Ok(Self { key, request: hash(parts) })
     }
 
+    /// What the request is called, for what is done once by its name: the same for every request with
+    /// the same idempotency key.
+    pub fn name(&self) -> String {
+        hash(&[self.key.to_string().as_bytes()])
+    }
+
+    /// The same, but another for every request that asks for something else.
+    pub fn exact_name(&self) -> String {
+        hash(&[self.key.to_string().as_bytes(), self.request.as_bytes()])
+    }
+
     /// What the same request did before, if it did.
     pub async fn replay(&self, store: &Store) -> Result<Option<Replay>> {
         let Some(entry) = store.get(&self.key).await? else { return Ok(None) };

@@ -32,6 +32,7 @@ mod problem;
 mod server;
 mod stores;
 mod tls;
+mod waits;
 mod work;
 
 pub use audit::{AuditLog, AuditQuery};

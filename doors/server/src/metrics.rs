@@ -2,8 +2,9 @@
 
 use std::sync::atomic::AtomicU64;
 
+use keyward::{cache, locks};
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -41,6 +42,12 @@ pub(crate) struct Untaken {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
+    /// What the services count, under names of their own.
+    services: Registry,
+    /// What is counted about the locks of all stores, those of computations among them.
+    pub locks: locks::Metrics,
+    /// What is counted about the caches of all stores.
+    pub cache: cache::Metrics,
     pub requests: Family<Ended, Counter>,
     pub seconds: Family<Route, Histogram, fn() -> Histogram>,
     pub refused: Family<Refused, Counter>,
@@ -58,6 +65,9 @@ impl Metrics {
         };
         let mut metrics = Self {
             registry: Registry::with_prefix("keyward"),
+            services: Registry::default(),
+            locks: locks::Metrics::new(),
+            cache: cache::Metrics::new(),
             requests: Family::default(),
             seconds: Family::new_with_constructor(histogram),
             refused: Family::default(),
@@ -96,13 +106,17 @@ impl Metrics {
             metrics.connections_total.clone(),
         );
         registry.register("watches", "Open watches", metrics.watches.clone());
+        metrics.locks.register(&mut metrics.services);
+        metrics.cache.register(&mut metrics.services);
         metrics
     }
 
     /// Everything, as Prometheus reads it.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
-        encode(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.registry)?;
+        encode_registry(&mut text, &self.services)?;
+        encode_eof(&mut text)?;
         Ok(text)
     }
 }

@@ -8,6 +8,7 @@ use keyward::{ParseError, cache, locks, migrate, queue, records};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use utoipa::openapi::{self, Content, RefOr, ResponseBuilder, ResponsesBuilder};
 use utoipa::{IntoResponses, PartialSchema, ToSchema};
 
@@ -120,6 +121,13 @@ impl Problem {
         self
     }
 
+    /// The same, saying when to try again.
+    fn after(self, time: Duration) -> Self {
+        // Whole seconds, and not too early.
+        let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+        self.header(header::RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
     /// Its code.
     pub fn code(&self) -> &'static str {
         self.code
@@ -203,7 +211,37 @@ macro_rules! from_errors_of {
     };
 }
 
-from_errors_of!(locks, queue, cache);
+from_errors_of!(queue);
+
+impl From<locks::Error> for Problem {
+    fn from(error: locks::Error) -> Self {
+        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let problem = Self::of_service(code, error.to_string(), hint, retryable);
+        match error {
+            locks::Error::Lost { loss: locks::Loss::Broken { by, reason }, .. } => {
+                problem.with("by", by).with("reason", reason)
+            }
+            _ => problem,
+        }
+    }
+}
+
+impl From<cache::Error> for Problem {
+    fn from(error: cache::Error) -> Self {
+        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let problem = Self::of_service(code, error.to_string(), hint, retryable);
+        match error {
+            cache::Error::Lock(error) => error.into(),
+            cache::Error::TimedOut { .. } => Self { code: "computing", ..problem },
+            cache::Error::Failed { message, times, retry_after, .. } => problem
+                .with("message", message)
+                .with("times", times)
+                .with("retry_after", retry_after.as_secs_f64())
+                .after(retry_after),
+            _ => problem,
+        }
+    }
+}
 
 impl From<records::Error> for Problem {
     fn from(error: records::Error) -> Self {

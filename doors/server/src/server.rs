@@ -152,6 +152,12 @@ impl Server {
                     serving.await;
                 }
             }
+            let settled = app.stores().settled();
+            if timeout(app.limits().drain_time_max, settled).await.is_err() {
+                tracing::warn!(
+                    "stopped before every line was left: leases end what is still there"
+                );
+            }
             drop(finish);
         };
         let upkeep = async {

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use keyward::cache::{self, Cache};
+use keyward::locks::{self, Locks};
 use keyward::migrate::{Migration, Report};
 use keyward::records::Records;
-use keyward::schema::{Schema, Space as Declaration};
-use keyward::{Data, Key, Pattern, Store};
+use keyward::schema::{LockTree, Schema, Space as Declaration};
+use keyward::{Data, Key, Pattern, Store, SystemClock, Tier};
 
 use crate::feed::Feed;
+use crate::metrics::Metrics;
 use crate::problem::{Problem, Result};
 use crate::work::Work;
 
@@ -38,6 +41,8 @@ pub(crate) struct Served {
     pub feed: Feed,
     /// The roots of its lock trees.
     pub lock_roots: Vec<Pattern>,
+    /// Its locks and results, where the engine can compare before it writes.
+    shared: Option<(Locks, Cache)>,
     /// The plan that is being run.
     pub migrations: Work<Vec<Migration>>,
     /// The doctor who looks through it.
@@ -46,16 +51,18 @@ pub(crate) struct Served {
 
 impl Stores {
     /// Opens every store that is declared.
-    pub async fn open(data: &Data) -> Result<Self> {
+    pub async fn open(data: &Data, metrics: &Metrics) -> Result<Self> {
         let mut served = BTreeMap::new();
         for store in &data.schema().stores {
             let records = data.records(&store.name).await?;
-            let locks = data.schema().locks.iter().filter(|tree| tree.store == store.name);
+            let trees = data.schema().locks.iter().filter(|tree| tree.store == store.name);
+            let trees: Vec<_> = trees.cloned().collect();
             let one = Served {
                 name: store.name.clone(),
                 feed: Feed::new(records.store().clone()),
+                lock_roots: trees.iter().map(|tree| tree.root.clone()).collect(),
+                shared: shared(records.store(), trees, metrics)?,
                 records,
-                lock_roots: locks.map(|tree| tree.root.clone()).collect(),
                 migrations: Work::new(),
                 examination: Work::new(),
             };
@@ -80,13 +87,58 @@ impl Stores {
         })
     }
 
+    /// Waits until what was given up, in line for a lock, is out of the stores.
+    pub async fn settled(&self) {
+        for (locks, cache) in self.served.values().filter_map(|served| served.shared.as_ref()) {
+            locks.settled().await;
+            cache.locks().settled().await;
+        }
+    }
+
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Served> {
         self.served.values()
     }
 }
 
+/// What a store has for several processes to work together.
+fn shared(
+    store: &Store,
+    trees: Vec<LockTree>,
+    metrics: &Metrics,
+) -> Result<Option<(Locks, Cache)>> {
+    if store.capabilities().tier() == Tier::Advisory {
+        return Ok(None);
+    }
+    let options =
+        locks::Options { trees, metrics: metrics.locks.clone(), ..locks::Options::default() };
+    let locks = Locks::new(store.clone(), SystemClock, options)?;
+    let options = cache::Options {
+        metrics: metrics.cache.clone(),
+        lock_metrics: metrics.locks.clone(),
+        ..cache::Options::default()
+    };
+    Ok(Some((locks, Cache::new(store.clone(), SystemClock, options)?)))
+}
+
 impl Served {
+    /// Its locks.
+    pub fn locks(&self) -> Result<&Locks> {
+        self.shared.as_ref().map(|(locks, _)| locks).ok_or_else(|| self.compares_nothing("locks"))
+    }
+
+    /// Its results of expensive work.
+    pub fn cache(&self) -> Result<&Cache> {
+        self.shared.as_ref().map(|(_, cache)| cache).ok_or_else(|| self.compares_nothing("results"))
+    }
+
+    fn compares_nothing(&self, what: &str) -> Problem {
+        let engine = self.store().capabilities().engine;
+        let detail =
+            format!("the {engine} engine cannot compare before it writes: it keeps no {what}");
+        Problem::new("unsupported", detail).hint("Use a store on another engine for this.")
+    }
+
     pub fn store(&self) -> &Store {
         self.records.store()
     }

@@ -120,7 +120,11 @@ impl Root {
             mode,
             ttl: request.ttl,
             since: self.shared.now().to_string(),
-            who: request.who.as_ref().unwrap_or(&self.shared.options.who).asking_for(&request.purpose),
+            who: request
+                .who
+                .as_ref()
+                .unwrap_or(&self.shared.options.who)
+                .asking_for(&request.purpose),
             is_named: request.name.is_some(),
         })
     }

@@ -1,7 +1,9 @@
 //! Several entries at once.
 
+use keyward::locks::Ticket;
 use keyward::{Commit, Entry, Key, Outcome, Revision, Version};
 
+use super::locks::Fenced;
 use super::reach::admit;
 use crate::auth::{Identity, Need};
 use crate::idempotency::Mark;
@@ -27,6 +29,7 @@ pub(crate) async fn commit(
     who: &Identity,
     served: &Served,
     commit: Commit,
+    lock: Option<&Ticket>,
     mark: Option<&Mark>,
 ) -> Result<Committed> {
     if commit.writes.is_empty() && commit.checks.is_empty() {
@@ -47,6 +50,7 @@ pub(crate) async fn commit(
         versions: versioned.iter().map(|it| version.clone().filter(|_| *it)).collect(),
         replayed: true,
     };
+    let (commit, fenced) = Fenced::add(who, served, commit, lock)?;
     let commit = match mark {
         None => commit,
         Some(mark) => match mark.replay(store).await? {
@@ -66,6 +70,7 @@ pub(crate) async fn commit(
             {
                 return Ok(replayed(replay.version));
             }
+            fenced.check(served, &failed).await?;
             failed.retain(|check| *check < checks);
             Ok(Committed::Conflicted(failed))
         }

@@ -1,12 +1,13 @@
 //! The entries of a store.
 
-use keyward::locks::present;
+use keyward::locks::{Ticket, present};
 use keyward::records::Merge;
 use keyward::{
     Commit, Cursor, Entry, Expect, Expiry, Json, Key, List, Listed, Order, Outcome, Prefix, Put,
     Row, Scan, Version, Want,
 };
 
+use super::locks::Fenced;
 use super::reach::{admit, admit_prefix, is_shown};
 use crate::auth::{Identity, Need};
 use crate::idempotency::{Mark, Replay};
@@ -66,6 +67,15 @@ fn failed(now: Option<&Entry>) -> Problem {
         .hint("Read it again, and decide anew; nothing was done.")
 }
 
+/// What a change depends on, and by what it is known again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Terms {
+    pub expected: Precondition,
+    /// The lock that it is made under.
+    pub lock: Option<Ticket>,
+    pub mark: Option<Mark>,
+}
+
 /// A change that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Written {
@@ -87,12 +97,11 @@ pub(crate) async fn put(
     served: &Served,
     key: &Key,
     put: Put,
-    expected: &Precondition,
-    mark: Option<&Mark>,
+    terms: &Terms,
 ) -> Result<Written> {
     admit(who, served, key, Need::Write)?;
     let commit = Commit::new().put(key.clone(), put);
-    change(served, key, commit, expected, mark).await
+    change(who, served, key, commit, terms).await
 }
 
 /// Removes a key.
@@ -100,12 +109,11 @@ pub(crate) async fn delete(
     who: &Identity,
     served: &Served,
     key: &Key,
-    expected: &Precondition,
-    mark: Option<&Mark>,
+    terms: &Terms,
 ) -> Result<Written> {
     admit(who, served, key, Need::Write)?;
     let commit = Commit::new().delete(key.clone());
-    change(served, key, commit, expected, mark).await
+    change(who, served, key, commit, terms).await
 }
 
 /// Merges a part into what a key holds, which need not be there. Metadata and end stay.
@@ -114,25 +122,24 @@ pub(crate) async fn patch(
     served: &Served,
     key: &Key,
     part: Json,
-    expected: &Precondition,
-    mark: Option<&Mark>,
+    terms: &Terms,
 ) -> Result<Written> {
     admit(who, served, key, Need::Write)?;
     admit(who, served, key, Need::Read)?;
-    if let Some(replay) = replayed(served, mark).await? {
+    if let Some(replay) = replayed(served, terms).await? {
         return Ok(replay);
     }
     let merge = Merge::new(part);
     for _ in 0..PATCH_TRIES {
         let now = present(served.store().get(key).await?);
-        expected.check(now.as_ref())?;
+        terms.expected.check(now.as_ref())?;
         let merged = merge.apply(now.as_ref().map(|entry| &entry.value))?;
         let mut put = Put::new(merged);
         put.metadata = now.as_ref().and_then(|entry| entry.metadata.clone());
         put.expiry = now.as_ref().and_then(|entry| entry.expires).map(Expiry::At);
         let expect = now.map_or(Expect::Absent, |entry| Expect::Version(entry.version));
         let commit = Commit::new().check(key.clone(), expect).put(key.clone(), put);
-        match committed(served, commit, mark).await? {
+        match committed(who, served, commit, terms).await? {
             Committed::Done(written) => return Ok(written),
             Committed::Conflicted => {}
         }
@@ -143,25 +150,25 @@ pub(crate) async fn patch(
 }
 
 async fn change(
+    who: &Identity,
     served: &Served,
     key: &Key,
     commit: Commit,
-    expected: &Precondition,
-    mark: Option<&Mark>,
+    terms: &Terms,
 ) -> Result<Written> {
-    if let Some(replay) = replayed(served, mark).await? {
+    if let Some(replay) = replayed(served, terms).await? {
         return Ok(replay);
     }
     // What is there need not be looked at, if the store itself can check what is expected.
-    let check = match expected.direct() {
+    let check = match terms.expected.direct() {
         Some(check) => check,
-        None => expected.check(present(served.store().get(key).await?).as_ref())?,
+        None => terms.expected.check(present(served.store().get(key).await?).as_ref())?,
     };
     let commit = match check {
         Some(expect) => commit.check(key.clone(), expect),
         None => commit,
     };
-    match committed(served, commit, mark).await? {
+    match committed(who, served, commit, terms).await? {
         Committed::Done(written) => Ok(written),
         Committed::Conflicted => Err(failed(present(served.store().get(key).await?).as_ref())),
     }
@@ -172,15 +179,21 @@ enum Committed {
     Conflicted,
 }
 
-async fn replayed(served: &Served, mark: Option<&Mark>) -> Result<Option<Written>> {
-    let Some(mark) = mark else { return Ok(None) };
+async fn replayed(served: &Served, terms: &Terms) -> Result<Option<Written>> {
+    let Some(mark) = &terms.mark else { return Ok(None) };
     let replay = mark.replay(served.store()).await?;
     Ok(replay.map(|Replay { version, .. }| Written { version, replayed: true }))
 }
 
-async fn committed(served: &Served, commit: Commit, mark: Option<&Mark>) -> Result<Committed> {
+async fn committed(
+    who: &Identity,
+    served: &Served,
+    commit: Commit,
+    terms: &Terms,
+) -> Result<Committed> {
     let deletes = matches!(commit.writes.first(), Some(keyward::Write::Delete(_)));
-    let commit = match mark {
+    let (commit, fenced) = Fenced::add(who, served, commit, terms.lock.as_ref())?;
+    let commit = match &terms.mark {
         Some(mark) => mark.added_to(served.store(), commit, !deletes)?,
         None => commit,
     };
@@ -190,10 +203,13 @@ async fn committed(served: &Served, commit: Commit, mark: Option<&Mark>) -> Resu
             Ok(Committed::Done(Written { version, replayed: false }))
         }
         // The same request may have come twice at once.
-        Outcome::Conflicted { .. } => Ok(match replayed(served, mark).await? {
-            Some(written) => Committed::Done(written),
-            None => Committed::Conflicted,
-        }),
+        Outcome::Conflicted { failed } => match replayed(served, terms).await? {
+            Some(written) => Ok(Committed::Done(written)),
+            None => {
+                fenced.check(served, &failed).await?;
+                Ok(Committed::Conflicted)
+            }
+        },
     }
 }
 

@@ -49,6 +49,16 @@ pub(crate) fn admit(who: &Identity, served: &Served, key: &Key, need: Need) -> R
     Ok(())
 }
 
+/// Lets a caller use the locks below a root. A credential that is bound to a user reaches only their
+/// own: who holds what of others, and what is shared, is not for them to see.
+pub(crate) fn admit_root(who: &Identity, served: &Served, root: &Key, need: Need) -> Result<()> {
+    admit(who, served, root, need)?;
+    match who.caller().user_id() {
+        Some(user) if root.first() != OWN => Err(foreign(user)),
+        _ => Ok(()),
+    }
+}
+
 /// Lets a caller list or watch below a prefix.
 pub(crate) fn admit_prefix(who: &Identity, served: &Served, prefix: &Prefix) -> Result<()> {
     who.require(Need::Read, &Target::Store(&served.name))?;

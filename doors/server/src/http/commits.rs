@@ -15,6 +15,7 @@ use super::answer::{json, mark_replayed};
 use super::entries::{PAGE_MAX, drafted};
 use super::request::{At, Content, key};
 use super::text::{self, Object, quoted};
+use super::ticket::lock;
 use crate::api::commits::{self, Committed};
 use crate::app::App;
 use crate::auth::Identity;
@@ -129,6 +130,7 @@ struct AppliedBody {
     tag = "entries",
     params(
         ("store" = String, Path, description = "The name of a store"),
+        ("Keyward-Lock" = Option<String>, Header, description = "Only if the lock of this ticket is held"),
         ("Idempotency-Key" = Option<String>, Header, description = "Sent again with the same key, the request is done once"),
     ),
     request_body = CommitBody<'_>,
@@ -141,9 +143,9 @@ async fn commit(
     content: Content,
 ) -> Result<Response<Body>> {
     let commit = content.read::<CommitBody<'_>>()?.commit()?;
-    let mark = content.mark(&who)?;
+    let (lock, mark) = (lock(content.headers())?, content.mark(&who)?);
     let keys: Vec<Key> = commit.checks.iter().map(|check| check.key.clone()).collect();
-    match commits::commit(&who, app.store(&store)?, commit, mark.as_ref()).await? {
+    match commits::commit(&who, app.store(&store)?, commit, lock.as_ref(), mark.as_ref()).await? {
         Committed::Applied { revision, versions, replayed } => {
             let revision = revision.map_or("null".to_owned(), |revision| revision.to_string());
             let versions = versions.iter().map(|version| match version {

@@ -16,7 +16,8 @@ use super::answer::{empty, json, written};
 use super::conditional::{etag, is_known, precondition};
 use super::request::{At, Content, Parameters, key, prefix};
 use super::text::{self, Object, quoted};
-use crate::api::entries::{self, Item, Listing, Precondition};
+use super::ticket::lock;
+use crate::api::entries::{self, Item, Listing, Precondition, Terms};
 use crate::app::App;
 use crate::auth::Identity;
 use crate::problem::{Problem, ProblemAnswers, Result};
@@ -104,6 +105,15 @@ fn expiring(put: Put, ttl: Option<u64>) -> Result<Put> {
     }
 }
 
+/// What a change depends on.
+fn terms(who: &Identity, content: &Content) -> Result<Terms> {
+    Ok(Terms {
+        expected: precondition(content.headers())?,
+        lock: lock(content.headers())?,
+        mark: content.mark(who)?,
+    })
+}
+
 /// Reads an entry.
 #[utoipa::path(
     get,
@@ -163,6 +173,7 @@ async fn get(
         PutShape,
         ("If-Match" = Option<String>, Header, description = "Only if the entry has this version, or, with *, is there"),
         ("If-None-Match" = Option<String>, Header, description = "With *: only if there is no entry"),
+        ("Keyward-Lock" = Option<String>, Header, description = "Only if the lock of this ticket is held"),
         ("Idempotency-Key" = Option<String>, Header, description = "Sent again with the same key, the request is done once"),
     ),
     request_body = serde_json::Value,
@@ -190,13 +201,12 @@ async fn put(
             drafted(value, metadata, ttl)?
         }
     };
-    let expected = precondition(content.headers())?;
-    let mark = content.mark(&who)?;
-    let status = match expected {
+    let terms = terms(&who, &content)?;
+    let status = match terms.expected {
         Precondition::Absent => StatusCode::CREATED,
         _ => StatusCode::OK,
     };
-    let done = entries::put(&who, app.store(&store)?, &key, put, &expected, mark.as_ref()).await?;
+    let done = entries::put(&who, app.store(&store)?, &key, put, &terms).await?;
     written(status, &key.to_string(), &done)
 }
 
@@ -210,6 +220,7 @@ async fn put(
         ("key" = String, Path, description = "A key: segments with colons between them"),
         ("If-Match" = Option<String>, Header, description = "Only if the entry has this version, or, with *, is there"),
         ("If-None-Match" = Option<String>, Header, description = "With *: only if there is no entry"),
+        ("Keyward-Lock" = Option<String>, Header, description = "Only if the lock of this ticket is held"),
         ("Idempotency-Key" = Option<String>, Header, description = "Sent again with the same key, the request is done once"),
     ),
     request_body(content = serde_json::Value, content_type = "application/merge-patch+json"),
@@ -226,10 +237,9 @@ async fn patch(
 ) -> Result<Response<Body>> {
     let key = key(&at)?;
     let part = content.merge_patch()?;
-    let expected = precondition(content.headers())?;
-    let mark = content.mark(&who)?;
+    let terms = terms(&who, &content)?;
     let served = app.store(&store)?;
-    let done = entries::patch(&who, served, &key, part, &expected, mark.as_ref()).await?;
+    let done = entries::patch(&who, served, &key, part, &terms).await?;
     written(StatusCode::OK, &key.to_string(), &done)
 }
 
@@ -242,6 +252,7 @@ async fn patch(
         ("store" = String, Path, description = "The name of a store"),
         ("key" = String, Path, description = "A key: segments with colons between them"),
         ("If-Match" = Option<String>, Header, description = "Only if the entry has this version, or, with *, is there"),
+        ("Keyward-Lock" = Option<String>, Header, description = "Only if the lock of this ticket is held"),
         ("Idempotency-Key" = Option<String>, Header, description = "Sent again with the same key, the request is done once"),
     ),
     responses(
@@ -256,9 +267,8 @@ async fn delete(
     content: Content,
 ) -> Result<Response<Body>> {
     let key = key(&at)?;
-    let expected = precondition(content.headers())?;
-    let mark = content.mark(&who)?;
-    let done = entries::delete(&who, app.store(&store)?, &key, &expected, mark.as_ref()).await?;
+    let terms = terms(&who, &content)?;
+    let done = entries::delete(&who, app.store(&store)?, &key, &terms).await?;
     written(StatusCode::NO_CONTENT, &key.to_string(), &done)
 }
 

@@ -3,6 +3,7 @@
 mod answer;
 mod audit;
 mod batches;
+mod cache;
 mod commits;
 mod conditional;
 mod entries;
@@ -10,6 +11,7 @@ mod gate;
 mod health;
 mod history;
 mod keys;
+mod locks;
 mod migrations;
 mod pages;
 mod places;
@@ -19,6 +21,7 @@ mod request;
 mod spaces;
 mod stores;
 mod text;
+mod ticket;
 mod ttl;
 mod users;
 mod variables;
@@ -51,6 +54,8 @@ fn described() -> (Router<App>, OpenApi) {
         .merge(entries::routes())
         .merge(commits::routes())
         .merge(watch::routes())
+        .merge(locks::routes())
+        .merge(cache::routes())
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(spaces::routes())

@@ -5,6 +5,7 @@
 mod attack;
 mod audit;
 mod batches;
+mod cache;
 mod credentials;
 mod description;
 mod entries;
@@ -12,6 +13,7 @@ mod exposure;
 mod fixture;
 mod hardening;
 mod history;
+mod locks;
 mod migrations;
 mod owners;
 mod questions;

@@ -1,0 +1,64 @@
+//! Requests that wait for others: for how long, how many at a time, and not beyond the server's stop.
+
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::config::Limits;
+use crate::lifecycle::Lifecycle;
+use crate::problem::{Problem, Result};
+
+/// The longest that a request waits: what stands between client and server may give up soon after.
+const TIME_MAX: Duration = Duration::from_secs(25);
+
+/// The bounds of requests that wait.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    time_max: Duration,
+    permits: Semaphore,
+}
+
+impl Waits {
+    /// At most half of the requests that are worked on may wait, and each shorter than an answer may
+    /// take.
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            time_max: (limits.answer_time_max * 5 / 6).min(TIME_MAX),
+            permits: Semaphore::new((limits.requests_max / 2).max(1)),
+        }
+    }
+
+    /// How long a request waits that asks for some seconds.
+    pub fn bounded(&self, seconds: f64) -> Result<Duration> {
+        let asked = Duration::try_from_secs_f64(seconds).map_err(|_| {
+            Problem::invalid(format!("a time to wait is a number of seconds, not {seconds}"))
+        })?;
+        Ok(asked.min(self.time_max))
+    }
+
+    /// Does something that waits for up to some time. A stop of the server ends it at once.
+    pub async fn during<T>(
+        &self,
+        wait: Duration,
+        lifecycle: &Lifecycle,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let _permit = match wait.is_zero() {
+            true => None,
+            false => Some(self.permits.try_acquire().map_err(|_| {
+                Problem::new("overloaded", "as many requests wait as this server lets wait")
+                    .hint("Try again in a moment, or without waiting; nothing was done.")
+                    .retryable()
+            })?),
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = lifecycle.stopping() => {
+                Err(Problem::new("stopping", "the server is about to stop")
+                    .hint("Ask again, at another server of the same store if there is one.")
+                    .retryable())
+            }
+        }
+    }
+}
