@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keyward_engine::{Entry, Json};
+use keyward_engine::{Entry, Json, Tier};
 use keyward_key::Key;
 
 use crate::engine::Checked;
@@ -74,7 +74,11 @@ impl Journal {
         counts.collect::<Vec<_>>().join(", ")
     }
 
-    pub fn saw_everything(&self) -> bool {
+    pub fn saw_everything(&self, tier: Tier) -> bool {
+        let by_ticket: &[_] = match tier {
+            Tier::Atomic => &["detached", "outran", "renewed by ticket"],
+            Tier::Recoverable | Tier::Advisory => &[],
+        };
         let needed = [
             "granted",
             "told to wait in vain",
@@ -89,7 +93,7 @@ impl Journal {
             "takeovers",
             "descended",
         ];
-        needed.iter().all(|what| self.counts.get(what).is_some_and(|count| *count > 0))
+        needed.iter().chain(by_ticket).all(|what| self.counts.get(what).is_some_and(|count| *count > 0))
     }
 
     /// What was acknowledged is there, what was refused is not, and later locks wrote later.

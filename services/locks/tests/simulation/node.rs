@@ -21,24 +21,24 @@ use crate::journal::{Fate, Journal, appended};
 use crate::register::Register;
 
 const OPERATIONS: usize = 5;
-const TTL: Duration = Duration::from_secs(10);
+pub const TTL: Duration = Duration::from_secs(10);
 const WAIT_MAX: Duration = Duration::from_secs(90);
 /// Longer than any request may take to be served or told: its wait, the longest pause, and the
 /// retries of a store that fails.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PATHS: [&str; 6] = ["", "a", "a:b", "a:c", "d", "d:e"];
 /// What is written, and the path that protects it.
-const LEAVES: [(&str, &str); 3] = [("k:ab", "a:b"), ("k:ac", "a:c"), ("k:de", "d:e")];
+pub const LEAVES: [(&str, &str); 3] = [("k:ab", "a:b"), ("k:ac", "a:c"), ("k:de", "d:e")];
 
-type Shared = Rc<RefCell<Journal>>;
+pub type Shared = Rc<RefCell<Journal>>;
 
 pub struct Node {
-    world: World,
+    pub world: World,
     clock: VirtualClock,
     engine: FaultyEngine,
     root: Root,
-    locks: Locks,
-    rng: Rng,
+    pub locks: Locks,
+    pub rng: Rng,
     register: Register,
 }
 
@@ -155,6 +155,10 @@ impl Node {
         };
         journal.borrow_mut().count("granted");
         let guard = self.register.enter(guard, None);
+        if mode == Mode::Exclusive && self.can_detach() && self.rng.u8(..4) == 0 {
+            let guard = self.register.strike(guard);
+            return self.work_detached(guard, journal).await;
+        }
         match mode {
             Mode::Exclusive => self.work(&guard, journal).await,
             Mode::Shared => self.read(&guard).await,
@@ -205,7 +209,7 @@ impl Node {
     }
 
     /// Lets the process stand still for up to some leases.
-    fn stand_still(&mut self, journal: &Shared) {
+    pub fn stand_still(&mut self, journal: &Shared) {
         if self.rng.u8(..6) > 0 {
             return;
         }
@@ -336,6 +340,6 @@ fn open(engine: &FaultyEngine, clock: VirtualClock, seed: u64) -> (Locks, Root) 
     (locks, root)
 }
 
-fn path(text: &str) -> LockPath {
+pub fn path(text: &str) -> LockPath {
     LockPath::parse(text).unwrap()
 }
