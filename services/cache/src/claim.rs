@@ -178,7 +178,13 @@ impl Cache {
         };
         let (key, computation) = (&ticket.key, ticket.computation());
         let computing = Computing { cache: self, key, fetch: &fetch, guard, computation };
-        let made = computing.finish(value, &ticket.used).await?;
+        let made = match computing.finish(value, &ticket.used).await {
+            // Whoever has the same ticket may have published it, and given the lock back.
+            Err(error @ Error::Lost { .. }) => {
+                return self.published(ticket).await?.ok_or(error);
+            }
+            made => made?,
+        };
         // What cannot be given back ends with its lease, and keeps nobody from reading.
         let _ = computing.guard.release().await;
         let took = self.inner.clock.now().duration_since(ticket.began);

@@ -21,6 +21,7 @@ mod records;
 mod sandbox;
 mod schemas;
 mod serving;
+mod sharing;
 mod shell;
 mod transfer;
 mod upkeep;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{FutureExt, StreamExt};
 use keyward_cache::{Cache, Claim, Error, Fetch, Options, Origin, Source, Ticket};
-use keyward_engine::{Engine, Store, SystemClock, Tier};
+use keyward_engine::{Engine, Event, Store, SystemClock, Tier};
+use keyward_key::KeyRange;
 use keyward_memory::Memory;
 use keyward_stores::{Place, on_engines, on_every_engine};
 use keyward_testkit::{Fault, Faults, FaultyEngine, VirtualClock, When};
@@ -197,6 +199,52 @@ async fn a_publication_can_be_sent_again_whatever_broke() {
             }
             assert!(at > 3, "{tier} {fault:?}: publishing makes calls");
         }
+    }
+}
+
+/// Publishes with one ticket in two processes at once, each with one late call. Says whether both
+/// calls were made.
+async fn twice(tier: Tier, one_at: u64, other_at: u64) -> bool {
+    let told = format!("{tier} {one_at} {other_at}");
+    let memory: Arc<dyn Engine> =
+        Arc::new(Memory::with(keyward_memory::Options::tier(tier), VirtualClock::new()));
+    let late = |at, seconds| {
+        let late = Fault::Delay(When::Before, Duration::from_secs(seconds));
+        FaultyEngine::new(memory.clone(), Faults::script([(at, late)]))
+    };
+    let (first, second) = (late(one_at, 1), late(other_at, 2));
+    let healthy = on(&late(u64::MAX, 0), 1);
+    let (key, asked) = (key("a"), version("1"));
+    let ticket = compute(healthy.claim(&key, &asked, None).await.unwrap());
+    let (one, other) = (on(&first, 2), on(&second, 3));
+    let mut events = healthy.locks().store().watch(KeyRange::exactly(&key), None);
+    let can_tell = matches!(events.next().await, Some(Ok(Event::Reached(_))));
+    assert_eq!(can_tell, tier == Tier::Atomic);
+    let (one, other) =
+        tokio::join!(one.publish(&ticket, json("1")), other.publish(&ticket, json("2")));
+    let (one, other) = (one.expect(&told), other.expect(&told));
+    assert_eq!(one.value, other.value, "{told}");
+    let found = fresh(healthy.claim(&key, &asked, None).await.unwrap()).0;
+    assert_eq!(found, one.value.as_str(), "{told}");
+    let mut changes = 0;
+    while let Some(Some(Ok(event))) = events.next().now_or_never() {
+        changes += usize::from(matches!(event, Event::Changed { .. }));
+    }
+    assert_eq!(changes, usize::from(can_tell), "{told}: that many publications");
+    first.calls() > one_at && second.calls() > other_at
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_ticket_used_twice_at_once_caches_one_value() {
+    const CALLS_MAX: u64 = 16;
+    for tier in [Tier::Atomic, Tier::Recoverable] {
+        let mut pairs = 0;
+        for one_at in 0..CALLS_MAX {
+            for other_at in 0..CALLS_MAX {
+                pairs += u64::from(twice(tier, one_at, other_at).await);
+            }
+        }
+        assert!(pairs > CALLS_MAX, "{tier}: {pairs} pairs of late calls");
     }
 }
 

@@ -93,7 +93,10 @@ impl Journal {
             "takeovers",
             "descended",
         ];
-        needed.iter().chain(by_ticket).all(|what| self.counts.get(what).is_some_and(|count| *count > 0))
+        needed
+            .iter()
+            .chain(by_ticket)
+            .all(|what| self.counts.get(what).is_some_and(|count| *count > 0))
     }
 
     /// What was acknowledged is there, what was refused is not, and later locks wrote later.
