@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use data_encoding::BASE64URL_NOPAD;
 use keyward_server::{Config, without_schema};
 use keyward_testkit::TestClock;
 use reqwest::header::{AUTHORIZATION, CACHE_CONTROL, WWW_AUTHENTICATE};
@@ -150,6 +151,14 @@ async fn keys_are_listed_in_pages() {
 /// A request on each route that is declared, with something in the place of variables.
 fn every_route(server: &Running, secret: &str) -> Vec<(String, RequestBuilder)> {
     let described = serde_json::to_value(keyward_server::openapi()).unwrap();
+    let encoded = |ticket: Value| BASE64URL_NOPAD.encode(ticket.to_string().as_bytes());
+    let lock = json!({"root": "a", "id": "x", "token": 1});
+    let began = "2026-01-01T00:00:00Z";
+    let computation = json!({"key": "a", "lock": lock, "source": "constant", "began": began});
+    let (lock, computation) = (encoded(lock), encoded(computation));
+    let of_lock = json!({"ticket": lock}).to_string();
+    let of_computation = json!({"ticket": computation}).to_string();
+    let failed = json!({"ticket": computation, "message": "x"}).to_string();
     let mut requests = Vec::new();
     for (path, methods) in described["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
@@ -159,9 +168,15 @@ fn every_route(server: &Running, secret: &str) -> Vec<(String, RequestBuilder)> 
                 "commit" => r#"{"writes":[{"put":{"key":"a","value":1}}]}"#,
                 "get" => r#"{"keys":["a"]}"#,
                 "keys" => r#"{"name":"mine"}"#,
+                "acquire" => r#"{"root":"a"}"#,
+                "break" => r#"{"root":"a","token":1,"reason":"x"}"#,
+                "renew" | "release" if path.contains("/locks/") => &of_lock,
+                "renew" | "release" => &of_computation,
+                "fail" => &failed,
                 _ => "{}",
             };
             let request = server.sent(method.clone(), &filled, body).bearer_auth(secret);
+            let request = request.header("keyward-ticket", &computation);
             requests.push((format!("{method} {path}"), request));
         }
     }

@@ -5,7 +5,7 @@ use keyward_server::without_schema;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::fixture::{Running, answered, refused, told};
+use crate::fixture::{Running, answered, configured, refused, told};
 
 const ENTRY: &str = "/v1/stores/main/entries/page:7:text";
 
@@ -117,6 +117,23 @@ async fn a_client_that_hangs_up_leaves_the_line() {
             tokio::task::yield_now().await;
         }
     }
+}
+
+#[tokio::test]
+async fn those_who_wait_leave_room_for_others() {
+    let mut config = configured();
+    config.limits.requests_max = 3;
+    let server = Running::start(&config, &without_schema("memory:").unwrap()).await;
+    told(200, acquire(&server, "a")).await;
+    let body = json!({"root": "page:7", "paths": ["a"], "wait": 25});
+    let waiting = tokio::spawn(asked(&server, &body).send());
+    until_somebody_waits(&server).await;
+    let full = refused(503, "overloaded", asked(&server, &body)).await;
+    assert_eq!(full["retryable"], true);
+    // Who does not wait is served.
+    refused(409, "locked", acquire(&server, "a")).await;
+    told(200, acquire(&server, "b")).await;
+    waiting.abort();
 }
 
 #[tokio::test]
