@@ -69,6 +69,9 @@ impl Client<'_> {
     fn run(mut self) -> Self {
         let mut n = 0;
         while !self.stop.load(Ordering::Relaxed) {
+            if self.rng.u8(..6) == 0 {
+                self.break_the_lock();
+            }
             self.write_under_a_lock(n);
             self.get_or_compute(n);
             n += 1;
@@ -110,6 +113,16 @@ impl Client<'_> {
         if self.rng.u8(..8) > 0 {
             let ticket = json!({"ticket": ticket});
             assert_eq!(self.answer("POST /v1/stores/main/locks/release", "", &ticket).0, 204);
+        }
+    }
+
+    /// Takes the lock away from whoever holds it: what they still write must be refused.
+    fn break_the_lock(&mut self) {
+        let broken = json!({"root": "page", "path": "log", "reason": "for a test"});
+        match self.answer("POST /v1/stores/main/locks/break", "", &broken) {
+            (200, _) => {}
+            (409, told) if told["code"] == "not-held" => {}
+            told => panic!("{told:?}"),
         }
     }
 
