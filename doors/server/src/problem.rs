@@ -233,6 +233,8 @@ impl From<cache::Error> for Problem {
         match error {
             cache::Error::Lock(error) => error.into(),
             cache::Error::TimedOut { .. } => Self { code: "computing", ..problem },
+            // Only a new lookup helps, not the same request.
+            cache::Error::Lost { .. } => Self { retryable: false, ..problem },
             cache::Error::Failed { message, times, retry_after, .. } => problem
                 .with("message", message)
                 .with("times", times)

@@ -112,7 +112,8 @@ async fn a_right_that_is_given_back_goes_to_whoever_waits() {
         answered(204, acted(&one, "release", &json!({"ticket": ticket}))).await;
     }
     let next = next.await.unwrap();
-    refused(409, "lock-lost", publish(&one, &ticket, "1")).await;
+    let late = refused(409, "lock-lost", publish(&one, &ticket, "1")).await;
+    assert_eq!(late["retryable"], false);
     told(200, publish(&one, &next, "2")).await;
 }
 
