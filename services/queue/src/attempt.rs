@@ -14,7 +14,7 @@ use crate::job;
 use crate::lease::{beat_all, completion_mark, done_mark};
 use crate::queue::{Committed, Found, TRIES};
 use crate::row::{Row, State, shortened};
-use crate::{Activity, Error, PastAttempt, Queue, Result};
+use crate::{Activity, Error, Failure, PastAttempt, Queue, Result};
 
 /// A message in hand. Its row's version is its fence: whatever ends the attempt checks it, so that of
 /// all who ever held a message at most one completes it.
@@ -49,44 +49,6 @@ pub enum Ended {
     /// The attempt is no longer the current one: another worker took over, or the message was
     /// cancelled, dropped or replaced. Nothing was changed.
     Refused,
-}
-
-/// Why a handler could not do its work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    pub(crate) reason: String,
-    pub(crate) is_final: bool,
-    pub(crate) retry_after: Option<Duration>,
-}
-
-impl Failure {
-    /// A failure after which the message is tried again, as often as the queue's options say.
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_final: false, retry_after: None }
-    }
-
-    /// A failure that trying again cannot mend: the message becomes a dead letter at once.
-    pub fn permanent(reason: impl Into<String>) -> Self {
-        Self { is_final: true, ..Self::new(reason) }
-    }
-
-    /// The same, to be tried again after this time rather than the queue's own.
-    #[must_use]
-    pub fn retry_after(mut self, time: Duration) -> Self {
-        self.retry_after = Some(time);
-        self
-    }
-
-    /// What went wrong.
-    pub fn reason(&self) -> &str {
-        &self.reason
-    }
-}
-
-impl<T: std::fmt::Display> From<T> for Failure {
-    fn from(reason: T) -> Self {
-        Self::new(reason.to_string())
-    }
 }
 
 /// What reading tells about an end whose answer was lost.
@@ -160,12 +122,24 @@ impl Attempt {
         &self.queue
     }
 
+    /// Who has it in hand, for people.
+    pub fn holder(&self) -> &str {
+        let current = self.row.attempt.as_ref();
+        current.map_or(&self.queue.inner.options.holder, |current| &current.by)
+    }
+
+    /// How long it is held without a sign of life.
+    pub fn lease(&self) -> Duration {
+        let own = self.row.attempt.as_ref().and_then(|current| current.lease_ms);
+        own.map_or(self.queue.inner.options.lease, Duration::from_millis)
+    }
+
     pub(crate) fn sent(&self) -> Instant {
         self.sent
     }
 
     pub(crate) fn row_key(&self) -> Key {
-        self.queue.0.places.row(&self.id)
+        self.queue.inner.places.row(&self.id)
     }
 
     /// A check that holds as long as this attempt is the current one. A commit of other data that
@@ -179,7 +153,7 @@ impl Attempt {
     }
 
     fn entry(&self) -> Key {
-        self.row.entry(&self.queue.0.places, &self.id)
+        self.row.entry(&self.queue.inner.places, &self.id)
     }
 
     /// Gives a sign of life: the message is held for another lease.
@@ -195,18 +169,24 @@ impl Attempt {
     ///
     /// [`ErrorKind::OutcomeUnknown`]: keyward_engine::ErrorKind::OutcomeUnknown
     pub async fn complete(&self, result: Option<Json>) -> Result<Ended> {
-        let commit = self.completing(result)?;
-        let ended = self.end(commit, |found, elapsed| self.completion(found, elapsed)).await?;
-        self.count(ended, &self.queue.0.metrics.completed);
+        let ended = self.try_complete(result).await?;
+        self.count(ended, &self.queue.inner.metrics.completed);
         Ok(ended)
+    }
+
+    /// The same, not counted.
+    pub(crate) async fn try_complete(&self, result: Option<Json>) -> Result<Ended> {
+        let commit = self.completing(result)?;
+        self.end(commit, |found, elapsed| self.completion(found, elapsed)).await
     }
 
     /// The commit that completes the message. Its one check is the fence.
     pub(crate) fn completing(&self, result: Option<Json>) -> Result<Commit> {
-        let options = &self.queue.0.options;
-        let places = &self.queue.0.places;
+        let options = &self.queue.inner.options;
+        let places = &self.queue.inner.places;
         let keyed = self.row.keyed;
-        let kept = if keyed { options.remembered.max(options.lease) } else { options.lease };
+        let lease = options.lease.max(self.lease());
+        let kept = if keyed { options.remembered.max(lease) } else { lease };
         let mark = completion_mark(&self.nonce, keyed.then(|| self.row.digest()))?;
         let result = result.unwrap_or_else(|| Json::from_stored("null"));
         let now = self.queue.now();
@@ -220,7 +200,14 @@ impl Attempt {
 
     /// Fails the attempt: the message waits and is tried again, or becomes a dead letter.
     pub async fn fail(&self, failure: Failure) -> Result<Ended> {
-        let inner = &self.queue.0;
+        let (ended, is_dead) = self.try_fail(failure).await?;
+        self.count_failure(ended, is_dead);
+        Ok(ended)
+    }
+
+    /// The same, not counted; tells too whether it is the end of the message.
+    pub(crate) async fn try_fail(&self, failure: Failure) -> Result<(Ended, bool)> {
+        let inner = &self.queue.inner;
         let (places, now) = (&inner.places, self.queue.now());
         let mut row = self.row.clone();
         row.end_attempt(now, &failure.reason);
@@ -247,11 +234,15 @@ impl Attempt {
                 self.trace_of(found, mine)
             })
             .await?;
-        self.count(ended, &inner.metrics.failed);
+        Ok((ended, is_dead))
+    }
+
+    pub(crate) fn count_failure(&self, ended: Ended, is_dead: bool) {
+        let metrics = &self.queue.inner.metrics;
+        self.count(ended, &metrics.failed);
         if is_dead && ended == Ended::Accepted {
-            inner.metrics.dead_lettered.inc();
+            metrics.dead_lettered.inc();
         }
-        Ok(ended)
     }
 
     /// Gives the message back, as if it had not been claimed: it stands in line where it stood, and
@@ -259,7 +250,7 @@ impl Attempt {
     pub async fn give_back(&self) -> Result<Ended> {
         let mut row = self.row.clone();
         row.make_ready();
-        let commit = self.moved(&row)?.delete(self.queue.0.places.claim(&self.id));
+        let commit = self.moved(&row)?.delete(self.queue.inner.places.claim(&self.id));
         // Whether it was this or something later that took it away makes no difference here.
         self.end(commit, |_, _| Fate::Ended(Ended::Accepted)).await
     }
@@ -280,7 +271,7 @@ impl Attempt {
     /// The commit that writes the row anew, with its entry where it belongs then.
     fn moved(&self, row: &Row) -> Result<Commit> {
         let mut commit = self.fenced();
-        if self.entry() != row.entry(&self.queue.0.places, &self.id) {
+        if self.entry() != row.entry(&self.queue.inner.places, &self.id) {
             commit = commit.delete(self.entry());
         }
         self.queue.put_row(commit, &self.id, row)
@@ -330,7 +321,7 @@ impl Attempt {
             None => {}
         }
         // A mark lives as long as a lease: if none is there so soon, none was made.
-        if found.row.is_none() && elapsed < self.queue.0.options.lease / 2 {
+        if found.row.is_none() && elapsed < self.queue.inner.options.lease / 2 {
             return Fate::Ended(Ended::Refused);
         }
         match self.trace_of(found, |past| past.nonce == self.nonce) {
@@ -368,14 +359,18 @@ impl Attempt {
         if ended == Ended::Refused && self.ending.unsure.load(Ordering::Relaxed) {
             return None;
         }
-        self.count(ended, &self.queue.0.metrics.completed);
+        self.count(ended, &self.queue.inner.metrics.completed);
         Some(ended)
     }
 
-    fn count(&self, ended: Ended, counter: &prometheus_client::metrics::counter::Counter) {
+    pub(crate) fn count(
+        &self,
+        ended: Ended,
+        counter: &prometheus_client::metrics::counter::Counter,
+    ) {
         match ended {
             Ended::Accepted => counter.inc(),
-            Ended::Refused => self.queue.0.metrics.refused.inc(),
+            Ended::Refused => self.queue.inner.metrics.refused.inc(),
         };
     }
 }

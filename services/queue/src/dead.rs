@@ -65,7 +65,7 @@ impl Queue {
 
     /// One page of the dead letters, by id.
     pub async fn dead_letters(&self, listing: &Listing) -> Result<Vec<DeadLetter>> {
-        let places = &self.0.places;
+        let places = &self.inner.places;
         let rows = page(
             self,
             places.dead_letters_range(),
@@ -105,7 +105,7 @@ impl Queue {
 
     /// What puts a dead letter back; `None` if its job's id is another job's by now.
     async fn revival(&self, id: &str, mut row: Row, version: Version) -> Result<Option<Commit>> {
-        let places = &self.0.places;
+        let places = &self.inner.places;
         row.make_ready();
         row.retry_count = 0;
         row.enqueued_at = Some(self.now());
@@ -117,7 +117,7 @@ impl Queue {
             .delete(places.dead_letter(id));
         if let Some(tag) = &row.job {
             let key = job::key(id)?;
-            let expect = match self.0.store.get(&key).await? {
+            let expect = match self.inner.store.get(&key).await? {
                 None => Expect::Absent,
                 Some(entry) => {
                     let record = Record::decode(&key, &entry)?;
@@ -149,10 +149,10 @@ impl Queue {
 
     /// Removes a dead letter for good; whether there was one.
     pub async fn drop_dead_letter(&self, id: &str) -> Result<bool> {
-        let key = self.0.places.dead_letter(id);
+        let key = self.inner.places.dead_letter(id);
         let mut tried = false;
         for _ in 0..TRIES {
-            let found = self.0.store.get(&key).await;
+            let found = self.inner.store.get(&key).await;
             let found = found.map_err(|error| Error::from(error).after(tried))?;
             let Some(entry) = found else { return Ok(tried) };
             let commit = Commit::new()

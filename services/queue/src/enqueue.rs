@@ -77,7 +77,7 @@ impl Queue {
 
     fn count_enqueued(&self, fates: &[Enqueued]) {
         let new = fates.iter().filter(|fate| !matches!(fate, Enqueued::Duplicate { .. }));
-        self.0.metrics.enqueued.inc_by(new.count() as u64);
+        self.inner.metrics.enqueued.inc_by(new.count() as u64);
     }
 
     fn drafts(&self, messages: Vec<Message>) -> Result<Vec<Draft>> {
@@ -94,7 +94,7 @@ impl Queue {
 
     pub(crate) fn draft(&self, message: Message, now: Moment) -> Result<Draft> {
         let Message { payload, id, version, delay, replaces } = message;
-        Row::admit(&payload, self.0.places.layout())?;
+        Row::admit(&payload, self.inner.places.layout())?;
         let keyed = id.is_some();
         let id = match id {
             Some(id) => checked_id(id)?,
@@ -123,8 +123,8 @@ impl Queue {
 
     /// Refuses what could be enqueued, but not claimed.
     fn check_size(&self, row: &Row) -> Result<()> {
-        let bytes = row.encode(self.0.places.layout())?.len();
-        let bytes_max = self.0.store.limits().value_bytes_max.saturating_sub(Row::ROOM_BYTES);
+        let bytes = row.encode(self.inner.places.layout())?.len();
+        let bytes_max = self.inner.store.limits().value_bytes_max.saturating_sub(Row::ROOM_BYTES);
         if bytes <= bytes_max {
             return Ok(());
         }
@@ -147,7 +147,7 @@ impl Queue {
         let keys: Vec<_> = read.iter().flat_map(|draft| self.keys_of(&draft.id)).collect();
         let mut entries = match keys.is_empty() {
             true => Vec::new(),
-            false => self.0.store.get_many(&keys).await?,
+            false => self.inner.store.get_many(&keys).await?,
         }
         .into_iter();
         let mut fates = Vec::with_capacity(drafts.len());
@@ -183,7 +183,7 @@ impl Queue {
         found: Found,
         unsure: bool,
     ) -> Result<(Commit, Enqueued)> {
-        let places = &self.0.places;
+        let places = &self.inner.places;
         let id = draft.id.clone();
         let new_entry = draft.row.entry(places, &id);
         let same = |old: &Row| old.has_content_of(&draft.row);

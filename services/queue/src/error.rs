@@ -55,6 +55,12 @@ pub enum Error {
         /// The message.
         id: String,
     },
+    /// What was to be done together with a change does not hold; neither was done.
+    #[error("the checks {failed:?} of what rides along with the change do not hold")]
+    RiderRefused {
+        /// Which of the rider's checks.
+        failed: Vec<usize>,
+    },
     /// Others changed the same rows again and again.
     #[error("others kept changing {what} at the same time; gave up after {attempts} attempts")]
     Contended {
@@ -86,7 +92,8 @@ impl Error {
             }
             Self::BadMessage(_) => "bad-message",
             Self::IdTaken { .. } => "id-taken",
-            Self::Lost { .. } => "lost",
+            Self::Lost { .. } => "attempt-lost",
+            Self::RiderRefused { .. } => "rider-refused",
             Self::Contended { .. } => "contended",
             Self::Damaged { .. } => ErrorKind::Corrupt.code(),
             Self::NoEntropy(_) => ErrorKind::Internal.code(),
@@ -103,6 +110,7 @@ impl Error {
             Self::NoLease { .. } => "Choose a longer lease, or another engine.",
             Self::BadMessage(_) => "Change the message; nothing was enqueued.",
             Self::IdTaken { .. } => "Choose another id, or replace the message.",
+            Self::RiderRefused { .. } => "Look at what the rider checks, and make a new one.",
             Self::Lost { .. } => "Stop working on it; nothing was changed.",
             Self::Contended { .. } => "Try again; nothing was done.",
             Self::Damaged { .. } => "Look at the key, and delete it if nobody needs it.",

@@ -112,7 +112,7 @@ impl Queue {
 
     /// One page of the messages, by id.
     pub async fn list(&self, listing: &Listing) -> Result<Vec<QueuedMessage>> {
-        let places = &self.0.places;
+        let places = &self.inner.places;
         let rows = page(
             self,
             places.rows_range(),
@@ -127,7 +127,7 @@ impl Queue {
 
     /// The first messages in line, in their order, without claiming them.
     pub async fn peek(&self, limit: usize) -> Result<Vec<QueuedMessage>> {
-        let Self(inner) = self;
+        let Self { inner, .. } = self;
         let limit = limit.clamp(1, Self::LIST_MAX);
         let scan = Scan::new(inner.places.ready_range()).keys_only().limit(limit);
         let head = inner.store.scan(&scan).await?;
@@ -174,13 +174,14 @@ impl Queue {
     /// on, and messages can be enqueued.
     pub async fn pause(&self, reason: &str) -> Result<()> {
         let reason = json(&crate::row::shortened(reason))?;
-        let commit = || Commit::new().put(self.0.places.paused().clone(), Put::new(reason.clone()));
+        let commit =
+            || Commit::new().put(self.inner.places.paused().clone(), Put::new(reason.clone()));
         self.repeatedly(commit).await
     }
 
     /// Lets a paused queue go on.
     pub async fn resume(&self) -> Result<()> {
-        self.repeatedly(|| Commit::new().delete(self.0.places.paused().clone())).await
+        self.repeatedly(|| Commit::new().delete(self.inner.places.paused().clone())).await
     }
 
     /// Commits what may be done twice, until its answer arrives.
@@ -199,7 +200,7 @@ impl Queue {
 
     /// Why the queue is paused, if it is.
     pub async fn paused(&self) -> Result<Option<String>> {
-        let entry = self.0.store.get(self.0.places.paused()).await?;
+        let entry = self.inner.store.get(self.inner.places.paused()).await?;
         Ok(entry.map(|entry| {
             let text = serde_json::from_str(entry.value.as_str());
             text.unwrap_or_else(|_| entry.value.as_str().to_owned())
@@ -210,7 +211,7 @@ impl Queue {
     /// section: numbers kept beside the rows would be one key that every commit writes, and on shared
     /// databases every worker would wait for it.
     pub async fn stats(&self) -> Result<QueueStats> {
-        let Self(inner) = self;
+        let Self { inner, .. } = self;
         let places = &inner.places;
         let first = Scan::new(places.ready_range()).keys_only().limit(1);
         let first = inner.store.scan(&first).await?;
@@ -236,7 +237,7 @@ impl Queue {
             let limit = usize::try_from(Self::COUNT_MAX - count).unwrap_or(usize::MAX);
             let limit = limit.min(Self::LIST_MAX);
             let scan = Scan { want, ..Scan::new(range.clone()).limit(limit).after(cursor) };
-            let page = self.0.store.scan(&scan).await?;
+            let page = self.inner.store.scan(&scan).await?;
             for row in &page.rows {
                 see(row.entry.as_ref().map_or("", |entry| entry.value.as_str()));
             }

@@ -1,20 +1,20 @@
 //! Submitting jobs, and following them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::stream::{self, StreamExt, select};
+use futures_util::stream;
 use keyward_engine::{
-    BoxStream, Clock, Commit, Cursor, Error as StoreError, Event, Expect, Json, Scan, Store,
-    Version, WatchSupport,
+    BoxStream, Clock, Commit, Cursor, Error as StoreError, Expect, Json, Scan, Store, Version,
 };
-use keyward_key::KeyRange;
 
+use crate::follow::Watching;
 use crate::job::{self, Record, Trace};
+use crate::moment::millis;
 use crate::queue::{Committed, TRIES};
 use crate::row::{JobTag, Row};
-use crate::{Error, Job, Message, Options, Queue, Result, Status};
+use crate::{Error, Job, Message, Metrics, Options, Queue, Result, Status};
 
 /// The jobs of a store: messages of its queues whose course and result are kept.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct Jobs {
     store: Store,
     clock: Arc<dyn Clock>,
     options: Options,
+    metrics: Option<Metrics>,
+    rider: Option<Arc<Commit>>,
     queues: Arc<Mutex<BTreeMap<String, Queue>>>,
 }
 
@@ -81,24 +83,49 @@ pub enum Cancelled {
     Unknown,
 }
 
-/// Waits between looks where an engine cannot watch.
-const POLL_MIN: Duration = Duration::from_millis(100);
-const POLL_MAX: Duration = Duration::from_secs(5);
-
 impl Jobs {
     /// The most jobs on one page.
     pub const LIST_MAX: usize = 1_000;
 
     /// The jobs of a store. Refused where queues are ([`Queue::new`]).
     pub fn new(store: Store, clock: impl Clock, options: Options) -> Result<Self> {
-        let jobs = Self { store, clock: Arc::new(clock), options, queues: Arc::default() };
+        let jobs = Self {
+            store,
+            clock: Arc::new(clock),
+            options,
+            metrics: None,
+            rider: None,
+            queues: Arc::default(),
+        };
         // Any name shows whether the engine can keep a queue.
         jobs.queue("jobs")?;
         Ok(jobs)
     }
 
+    /// The store they are in.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The same, whose queues all count into these numbers, for one sum of many queues.
+    #[must_use]
+    pub fn counting(self, metrics: Metrics) -> Self {
+        Self { metrics: Some(metrics), queues: Arc::default(), ..self }
+    }
+
+    /// The same, whose changes and those of its queues take a rider with them, as
+    /// [`Queue::with_rider`] says.
+    #[must_use]
+    pub fn with_rider(&self, rider: Commit) -> Self {
+        Self { rider: Some(Arc::new(rider)), ..self.clone() }
+    }
+
     /// A queue that jobs are submitted to.
     pub fn queue(&self, name: &str) -> Result<Queue> {
+        Ok(Queue { rider: self.rider.clone(), ..self.kept(name)? })
+    }
+
+    fn kept(&self, name: &str) -> Result<Queue> {
         /// Names may come from outside, so there is an end to how many are kept.
         const KEPT_MAX: usize = 1_000;
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +133,9 @@ impl Jobs {
             return Ok(queue.clone());
         }
         let options = Options { places: None, ..self.options.clone() };
-        let queue = Queue::shared(self.store.clone(), name, self.clock.clone(), options)?;
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let metrics = self.metrics.clone().unwrap_or_default();
+        let queue = Queue::shared(store, name, clock, options, metrics)?;
         if queues.len() < KEPT_MAX {
             queues.insert(name.to_owned(), queue.clone());
         }
@@ -140,8 +169,8 @@ impl Jobs {
         let key = job::key(&id)?;
         let commit = Commit::new()
             .check(key.clone(), Expect::Absent)
-            .check(queue.0.places.row(&id), Expect::Absent)
-            .check(queue.0.places.dead_letter(&id), Expect::Absent)
+            .check(queue.inner.places.row(&id), Expect::Absent)
+            .check(queue.inner.places.dead_letter(&id), Expect::Absent)
             .put(key.clone(), record);
         let commit = queue.put_row(commit, &id, &draft.row)?;
         let mut unknown: Option<StoreError> = None;
@@ -204,7 +233,7 @@ impl Jobs {
             return Ok(Some((record, None, entry.version)));
         }
         let queue = self.queue(&record.queue)?;
-        let keys = [key, queue.0.places.row(id)];
+        let keys = [key, queue.inner.places.row(id)];
         let mut found = self.store.get_many(&keys).await?.into_iter();
         let Some(entry) = found.next().flatten() else { return Ok(None) };
         let record = Record::decode(&keys[0], &entry)?;
@@ -219,14 +248,7 @@ impl Jobs {
     /// is not there, or no longer. By the store's feed where it has one; else by looking again,
     /// more and more seldom.
     pub fn watch(&self, id: &str) -> BoxStream<'static, Result<Status>> {
-        let watching = Watching {
-            jobs: self.clone(),
-            id: id.to_owned(),
-            events: None,
-            last: None,
-            queue: None,
-            pause: POLL_MIN,
-        };
+        let watching = Watching::new(self.clone(), id);
         Box::pin(stream::unfold(Some(watching), |watching| async move {
             let mut watching = watching?;
             match watching.next().await {
@@ -303,83 +325,10 @@ impl Jobs {
     }
 }
 
-/// Somebody who follows a job.
-struct Watching {
-    jobs: Jobs,
-    id: String,
-    events: Option<BoxStream<'static, keyward_engine::Result<Event>>>,
-    last: Option<Status>,
-    queue: Option<String>,
-    pause: Duration,
-}
-
-impl Watching {
-    async fn next(&mut self) -> Result<Option<Status>> {
-        loop {
-            if self.queue.is_none() {
-                let key = job::key(&self.id)?;
-                let Some(entry) = self.jobs.store.get(&key).await? else { return Ok(None) };
-                self.queue = Some(Record::decode(&key, &entry)?.queue);
-            }
-            let can_watch = self.jobs.store.capabilities().watch == WatchSupport::Resumable;
-            if can_watch && self.events.is_none() {
-                self.events = begin_watch(self.jobs.clone(), &self.id, self.queue.clone()).await?;
-            }
-            let Some(job) = self.jobs.get(&self.id).await? else { return Ok(None) };
-            if self.last.as_ref() != Some(&job.status) {
-                self.last = Some(job.status.clone());
-                self.pause = POLL_MIN;
-                return Ok(Some(job.status));
-            }
-            self.wait().await;
-        }
-    }
-
-    /// Until something may have changed.
-    async fn wait(&mut self) {
-        if let Some(events) = &mut self.events {
-            // A change that was not told, such as an entry that expired, is seen in the end.
-            let event = tokio::time::timeout(POLL_MAX * 6, events.next());
-            match event.await {
-                Err(_) | Ok(Some(Ok(Event::Changed { .. } | Event::Reached(_)))) => return,
-                Ok(_) => self.events = None,
-            }
-        }
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(POLL_MAX);
-    }
-}
-
-/// Watches the record and the row; both streams have begun when this returns, so that what is read
-/// next misses nothing.
-async fn begin_watch(
-    jobs: Jobs,
-    id: &str,
-    queue: Option<String>,
-) -> Result<Option<BoxStream<'static, keyward_engine::Result<Event>>>> {
-    let Some(queue) = queue else { return Ok(None) };
-    let queue = jobs.queue(&queue)?;
-    let ranges = [job::key(id)?, queue.0.places.row(id)];
-    let mut begun = VecDeque::new();
-    for key in &ranges {
-        let mut events = jobs.store.watch(KeyRange::exactly(key), None);
-        match events.next().await {
-            Some(Ok(Event::Reached(_))) => begun.push_back(events),
-            _ => return Ok(None),
-        }
-    }
-    let both = begun.pop_front().zip(begun.pop_front());
-    Ok(both.map(|(one, other)| Box::pin(select(one, other)) as BoxStream<'static, _>))
-}
-
 /// How a job ended, if it has.
 pub(crate) async fn final_status(queue: &Queue, id: &str) -> Result<Option<Status>> {
     let key = job::key(id)?;
     let Some(entry) = queue.store().get(&key).await? else { return Ok(None) };
     let record = Record::decode(&key, &entry)?;
     Ok(record.is_final().then(|| record.job(id, None).status))
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -38,7 +38,7 @@ pub(crate) fn done_mark(entry: &Entry) -> Option<Mark> {
 /// Gives a sign of life for several attempts in one commit. Tells for each whether it is still the
 /// current one.
 pub(crate) async fn beat_all(queue: &Queue, attempts: &[&Attempt]) -> Result<Vec<bool>> {
-    let inner = &queue.0;
+    let inner = &queue.inner;
     let mut alive = vec![true; attempts.len()];
     let keys_max = inner.store.limits().commit_keys_max.max(2) / 2;
     for (chunk_at, chunk) in attempts.chunks(keys_max).enumerate() {
@@ -51,8 +51,8 @@ pub(crate) async fn beat_all(queue: &Queue, attempts: &[&Attempt]) -> Result<Vec
             let mut commit = Commit::new();
             for at in &live {
                 let attempt = attempts[*at];
-                let mark = Put::new(lease_mark(attempt.nonce(), &inner.options.holder)?)
-                    .expiring(Expiry::After(inner.options.lease));
+                let mark = Put::new(lease_mark(attempt.nonce(), attempt.holder())?)
+                    .expiring(Expiry::After(attempt.lease()));
                 commit.checks.push(attempt.fence());
                 commit = commit.put(inner.places.claim(attempt.id()), mark);
             }

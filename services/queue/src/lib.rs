@@ -11,6 +11,9 @@
 //!   when a delay is over, and in which order messages come.
 //! - A claim reads an index, never the queue: its cost does not grow with the rows.
 //!
+//! An attempt can be gone on with by its [`Ticket`] in any process, so that who claims for others need
+//! not remember what they claimed.
+//!
 //! [`Queue::enqueue_in`] makes messages part of a commit with other data. [`Worker`] claims messages
 //! and runs a handler on each. [`Jobs`] are messages whose course and result are kept to be read and
 //! watched. `docs/queues.md` has the guide, and the keys byte by byte.
@@ -43,10 +46,13 @@ mod enqueue;
 mod entropy;
 mod error;
 mod exchange;
+mod failure;
+mod follow;
 mod inspect;
 mod job;
 mod jobs;
 mod lease;
+mod look;
 mod message;
 mod metrics;
 mod moment;
@@ -54,12 +60,17 @@ mod options;
 mod places;
 mod queue;
 mod row;
+mod take;
+mod ticket;
+mod waiting;
+mod wake;
 mod worker;
 
-pub use attempt::{Attempt, Ended, Failure};
-pub use claim::Claims;
+pub use attempt::{Attempt, Ended};
+pub use claim::{Claimant, Claims};
 pub use dead::{DeadLetter, Requeued};
 pub use error::{Error, Result};
+pub use failure::Failure;
 pub use inspect::{Count, Listing, QueueStats, QueuedMessage, queue_names};
 pub use job::{Activity, Job, Progress, Status, Trace};
 pub use jobs::{Cancelled, JobOptions, Jobs, Submitted};
@@ -69,4 +80,5 @@ pub use options::{Options, Retry};
 pub use places::Places;
 pub use queue::Queue;
 pub use row::{PastAttempt, State};
+pub use ticket::Ticket;
 pub use worker::{Delivery, Report, Worker, WorkerOptions};

@@ -56,6 +56,13 @@ impl Default for Metrics {
 impl Metrics {
     /// Shows the numbers in a registry; give it labels and a prefix there.
     pub fn register(&self, registry: &mut Registry) {
+        self.register_queue(registry);
+        registry.register("held", "Attempts in hand", self.held.clone());
+        registry.register("run_seconds", "From claim to end", self.run_seconds.clone());
+    }
+
+    /// Shows only what queues count by themselves, without a worker in this process.
+    pub fn register_queue(&self, registry: &mut Registry) {
         registry.register("enqueued", "Messages enqueued", self.enqueued.clone());
         registry.register("claimed", "Messages claimed", self.claimed.clone());
         registry.register("completed", "Completions accepted", self.completed.clone());
@@ -77,8 +84,6 @@ impl Metrics {
             "Messages passed over that cannot be read or written here",
             self.passed_over.clone(),
         );
-        registry.register("held", "Attempts in hand", self.held.clone());
         registry.register("wait_seconds", "From enqueuing to claim", self.wait_seconds.clone());
-        registry.register("run_seconds", "From claim to end", self.run_seconds.clone());
     }
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use crate::Places;
+use crate::row::boundary;
 
 /// How a queue is worked on. Processes that work on one queue should agree on all but the holder;
 /// where they do not, each row goes by what the process says that has it in hand.
@@ -26,6 +27,11 @@ impl Options {
     /// The most bytes that the name of a holder has: it stands in every row that is claimed, and rows
     /// have room for it even where each of its characters is escaped.
     pub const HOLDER_BYTES_MAX: usize = 128;
+
+    /// So much of the name of a holder as fits.
+    pub(crate) fn shortened_holder(name: &str) -> String {
+        name[..boundary(name, Self::HOLDER_BYTES_MAX)].to_owned()
+    }
 }
 
 impl Default for Options {

@@ -9,9 +9,9 @@ use keyward_engine::{
 };
 use keyward_key::Key;
 
-use crate::claim::Passed;
 use crate::entropy::Entropy;
 use crate::job::{self, Trace};
+use crate::look::Passed;
 use crate::moment::Moment;
 use crate::row::Row;
 use crate::{Error, Metrics, Options, Places, Result};
@@ -22,7 +22,11 @@ use crate::{Error, Metrics, Options, Places, Result};
 /// that is dropped has done its commit or not, never half of it; a claim that is dropped may leave
 /// messages claimed, which others take over when their lease ends.
 #[derive(Clone)]
-pub struct Queue(pub(crate) Arc<Inner>);
+pub struct Queue {
+    pub(crate) inner: Arc<Inner>,
+    /// What every change takes with it.
+    pub(crate) rider: Option<Arc<Commit>>,
+}
 
 pub(crate) struct Inner {
     pub store: Store,
@@ -61,7 +65,7 @@ impl Queue {
     /// The queue of this name. Refused where the engine cannot keep the promises: below the atomic
     /// tier, without expiry, or with a lease shorter than the engine's shortest time to live.
     pub fn new(store: Store, name: &str, clock: impl Clock, options: Options) -> Result<Self> {
-        Self::shared(store, name, Arc::new(clock), options)
+        Self::shared(store, name, Arc::new(clock), options, Metrics::default())
     }
 
     pub(crate) fn shared(
@@ -69,6 +73,7 @@ impl Queue {
         name: &str,
         clock: Arc<dyn Clock>,
         options: Options,
+        metrics: Metrics,
     ) -> Result<Self> {
         check_engine(&store, options.lease)?;
         if options.holder.len() > Options::HOLDER_BYTES_MAX {
@@ -82,57 +87,88 @@ impl Queue {
             Some(places) => places.clone(),
             None => Places::of(name)?,
         };
-        Ok(Self(Arc::new(Inner {
+        let inner = Inner {
             store,
             name: name.to_owned(),
             clock,
             entropy: Entropy::new(options.seed)?,
             options,
             places,
-            metrics: Metrics::default(),
+            metrics,
             passed: Mutex::default(),
             spread: AtomicUsize::new(0),
             made: AtomicU32::new(0),
-        })))
+        };
+        Ok(Self { inner: Arc::new(inner), rider: None })
+    }
+
+    /// The same queue, whose changes take a rider with them: checks and writes of other data that are
+    /// done in the very commit of an enqueuing, of the end of an attempt, of a drop, a requeue, a
+    /// pause or a resume, or not at all. A change whose rider's checks do not hold is not made:
+    /// [`Error::RiderRefused`]. What turns out to change nothing, such as a duplicate, takes nothing
+    /// with it.
+    ///
+    /// A queue with a rider is for one change: claims and signs of life would take it along as well.
+    #[must_use]
+    pub fn with_rider(&self, rider: Commit) -> Self {
+        Self { inner: self.inner.clone(), rider: Some(Arc::new(rider)) }
     }
 
     /// The queue's name.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.inner.name
     }
 
     /// What this process has counted.
     pub fn metrics(&self) -> &Metrics {
-        &self.0.metrics
+        &self.inner.metrics
     }
 
     /// How it is worked on.
     pub fn options(&self) -> &Options {
-        &self.0.options
+        &self.inner.options
     }
 
     /// The store it is in.
     pub fn store(&self) -> &Store {
-        &self.0.store
+        &self.inner.store
     }
 
     pub(crate) fn now(&self) -> Moment {
-        Moment::of(self.0.clock.now())
+        Moment::of(self.inner.clock.now())
     }
 
     /// An id that no message has had: it begins with the time and a count, so that messages that
     /// are enqueued in one millisecond stay in order.
     pub(crate) fn new_id(&self, now: Moment) -> Result<String> {
         let millis = now.time().as_millisecond().max(0);
-        let count = self.0.made.fetch_add(1, Ordering::Relaxed);
-        Ok(format!("{millis:011x}{count:08x}{:016x}", self.0.entropy.bits()?))
+        let count = self.inner.made.fetch_add(1, Ordering::Relaxed);
+        Ok(format!("{millis:011x}{count:08x}{:016x}", self.inner.entropy.bits()?))
     }
 
-    /// Commits; a lost answer is no error yet.
-    pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed> {
-        match self.0.store.commit(commit).await {
-            Ok(Outcome::Applied { versions, .. }) => Ok(Committed::Applied(versions)),
-            Ok(Outcome::Conflicted { failed }) => Ok(Committed::Conflicted(failed)),
+    /// Commits, with the rider if there is one; a lost answer is no error yet.
+    pub(crate) async fn commit(&self, mut commit: Commit) -> Result<Committed> {
+        let writes = commit.writes.len();
+        let mut ridden = 0;
+        if let Some(rider) = &self.rider {
+            ridden = rider.checks.len();
+            // Its checks come first: of several that fail, engines may tell only the first.
+            commit.checks.splice(..0, rider.checks.iter().cloned());
+            commit.writes.extend(rider.writes.iter().cloned());
+        }
+        match self.inner.store.commit(commit).await {
+            Ok(Outcome::Applied { mut versions, .. }) => {
+                versions.truncate(writes);
+                Ok(Committed::Applied(versions))
+            }
+            Ok(Outcome::Conflicted { mut failed }) => {
+                if failed.iter().any(|check| *check < ridden) {
+                    failed.retain(|check| *check < ridden);
+                    return Err(Error::RiderRefused { failed });
+                }
+                failed.iter_mut().for_each(|check| *check -= ridden);
+                Ok(Committed::Conflicted(failed))
+            }
             Err(error) if error.kind() == ErrorKind::OutcomeUnknown => {
                 Ok(Committed::Unknown(error))
             }
@@ -150,7 +186,7 @@ impl Queue {
         const READS: u32 = 6;
         const PAUSE: Duration = Duration::from_millis(20);
         for read in 0..READS {
-            match self.0.store.get_many(keys).await {
+            match self.inner.store.get_many(keys).await {
                 Ok(entries) => return Ok(entries),
                 Err(error) if error.kind() == ErrorKind::Unavailable => {
                     tokio::time::sleep(PAUSE * 2_u32.pow(read)).await;
@@ -162,13 +198,13 @@ impl Queue {
     }
 
     pub(crate) fn decode(&self, key: &Key, entry: &Entry) -> Result<Row> {
-        Row::decode(key, entry, self.0.places.layout())
+        Row::decode(key, entry, self.inner.places.layout())
     }
 
     /// The row as the store takes it: where it has grown too large, with less of its past.
     pub(crate) fn encode(&self, row: &Row) -> Result<Put> {
-        let layout = self.0.places.layout();
-        let bytes_max = self.0.store.limits().value_bytes_max;
+        let layout = self.inner.places.layout();
+        let bytes_max = self.inner.store.limits().value_bytes_max;
         let whole = row.encode(layout)?;
         if whole.len() <= bytes_max {
             return Ok(Put::new(whole));
@@ -188,12 +224,12 @@ impl Queue {
     /// What there is of a message.
     pub(crate) async fn find(&self, id: &str) -> Result<Found> {
         let keys = self.keys_of(id);
-        let entries = self.0.store.get_many(&keys).await?;
+        let entries = self.inner.store.get_many(&keys).await?;
         self.found(&keys, entries)
     }
 
     pub(crate) fn keys_of(&self, id: &str) -> [Key; 3] {
-        let places = &self.0.places;
+        let places = &self.inner.places;
         [places.row(id), places.dead_letter(id), places.claim(id)]
     }
 
@@ -209,7 +245,7 @@ impl Queue {
 
     /// Writes a row with its index entry.
     pub(crate) fn put_row(&self, commit: Commit, id: &str, row: &Row) -> Result<Commit> {
-        let places = &self.0.places;
+        let places = &self.inner.places;
         Ok(commit
             .put(places.row(id), self.encode(row)?)
             .put(row.entry(places, id), Put::new(row.entry_value())))
@@ -224,7 +260,7 @@ impl Queue {
         row: &Row,
         version: &Version,
     ) -> Commit {
-        let places = &self.0.places;
+        let places = &self.inner.places;
         let commit = commit
             .check(places.row(id), Expect::Version(version.clone()))
             .delete(places.row(id))
@@ -249,7 +285,7 @@ impl Queue {
         row.reason = Some(crate::row::shortened(reason));
         let commit = self.finish_job(commit, id, &row, now, Err(Trace::failed(&row, reason)))?;
         let buried = self.encode(&row)?;
-        Ok(commit.put(self.0.places.dead_letter(id), buried))
+        Ok(commit.put(self.inner.places.dead_letter(id), buried))
     }
 
     /// Writes how a job ended, if the message is one.
@@ -263,7 +299,7 @@ impl Queue {
     ) -> Result<Commit> {
         match &row.job {
             Some(tag) => {
-                let put = job::finished(&self.0.name, tag, now, end)?;
+                let put = job::finished(&self.inner.name, tag, now, end)?;
                 Ok(commit.put(job::key(id)?, put))
             }
             None => Ok(commit),
@@ -271,7 +307,7 @@ impl Queue {
     }
 
     pub(crate) fn passed(&self) -> MutexGuard<'_, Passed> {
-        self.0.passed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn contended(&self, what: impl fmt::Display) -> Error {
@@ -288,6 +324,13 @@ fn check_engine(store: &Store, lease: Duration) -> Result<()> {
     if capabilities.scan_order == ScanOrder::Unordered {
         return Err(Error::NeedsOrder { engine });
     }
+    check_lease(store, lease)
+}
+
+/// Refuses a lease that the engine cannot keep.
+pub(crate) fn check_lease(store: &Store, lease: Duration) -> Result<()> {
+    let capabilities = store.capabilities();
+    let engine = capabilities.engine;
     let refused =
         |reason: String| Err(Error::NoLease { engine, lease_ms: lease.as_millis(), reason });
     match capabilities.expiry {
@@ -304,6 +347,6 @@ fn check_engine(store: &Store, lease: Duration) -> Result<()> {
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("name", &self.0.name).finish_non_exhaustive()
+        f.debug_struct("Queue").field("name", &self.inner.name).finish_non_exhaustive()
     }
 }

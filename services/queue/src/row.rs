@@ -63,11 +63,15 @@ pub struct PastAttempt {
 
 /// The current attempt of a claimed message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Current {
     pub number: u32,
     pub nonce: String,
     pub by: String,
     pub at: Moment,
+    /// How long it is held without a sign of life, where who claimed it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
 }
 
 /// What a row says of the job that its message is.
@@ -307,7 +311,7 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 /// Where to end a text of at most so many bytes, between two characters.
-fn boundary(text: &str, bytes_max: usize) -> usize {
+pub(crate) fn boundary(text: &str, bytes_max: usize) -> usize {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -420,6 +424,7 @@ mod tests {
                 nonce: String::new(),
                 by: String::new(),
                 at: row("1").created_at,
+                lease_ms: None,
             }),
             history: vec![PastAttempt {
                 attempt: 1,
@@ -450,8 +455,8 @@ mod tests {
         let mut row = row("1");
         let now = row.created_at;
         for number in 1..=30 {
-            row.attempt =
-                Some(Current { number, nonce: number.to_string(), by: "w".into(), at: now });
+            let nonce = number.to_string();
+            row.attempt = Some(Current { number, nonce, by: "w".into(), at: now, lease_ms: None });
             row.end_attempt(now, &"ä".repeat(5_000));
         }
         assert_eq!(row.history.len(), Row::HISTORY_MAX);

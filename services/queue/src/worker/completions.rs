@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 
 use super::room::{Places, Room};
 use super::seen::Seen;
-use crate::claim::Candidate;
 use crate::exchange::Completion;
+use crate::look::Candidate;
 use crate::{Attempt, Ended, Queue};
 
 /// Completes messages, several in one commit where several wait; and where messages have been seen,

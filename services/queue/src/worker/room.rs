@@ -102,3 +102,63 @@ impl Places {
         drop(self.0.as_mut().and_then(|permit| permit.split(surplus)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn places_are_taken_until_they_are_dropped() {
+        let room = Room::new(2, 3);
+        assert!(room.is_empty());
+        let mut places = room.places(4);
+        assert_eq!((places.count(), room.free()), (4, 1));
+        assert_eq!(room.places(9).count(), 1);
+        let one = places.one();
+        assert_eq!((one.count(), places.count(), room.free()), (1, 3, 1));
+        places.keep(1);
+        assert_eq!((places.count(), room.free()), (1, 3));
+        drop(one);
+        assert!(!room.is_empty());
+        drop(places);
+        assert!(room.is_empty());
+    }
+
+    #[test]
+    fn no_place_is_made_of_nothing() {
+        let room = Room::new(1, 0);
+        let mut all = room.places(1);
+        assert_eq!(room.places(1).count(), 0);
+        let _one = all.one();
+        assert_eq!(all.one().count(), 0);
+        all.keep(5);
+        assert_eq!((all.count(), room.free()), (0, 0));
+    }
+
+    #[test]
+    fn a_place_is_free_when_its_handler_has_ended_unless_too_many_are_ending() {
+        let room = Room::new(1, 0);
+        let mut ending = Vec::new();
+        for _ in 0..2 {
+            ending.push(room.end(room.places(1)));
+            assert_eq!(room.free(), 1);
+            assert!(room.freed().now_or_never().is_some());
+        }
+        // A third keeps its place until its message is completed.
+        let last = room.end(room.places(1));
+        assert_eq!((room.ending(), room.free()), (3, 0));
+        drop(ending);
+        assert_eq!((room.ending(), room.free()), (1, 0));
+        drop(last);
+        assert_eq!((room.ending(), room.free()), (0, 1));
+    }
+
+    #[test]
+    fn a_closed_room_takes_nothing_in() {
+        let room = Room::new(2, 0);
+        room.close();
+        assert_eq!(room.places(1).count(), 0);
+    }
+}

@@ -62,7 +62,7 @@ pub(super) async fn work(workplace: Workplace, attempt: Arc<Attempt>) -> (Done, 
         }
     };
     let ending = room.end(place);
-    attempt.queue().0.metrics.run_seconds.observe(begun.elapsed().as_secs_f64());
+    attempt.queue().inner.metrics.run_seconds.observe(begun.elapsed().as_secs_f64());
     let done = match outcome {
         Ok(result) => match complete(&attempt, &hold, result, together).await {
             Ok(Ended::Accepted) => Done::Completed,

@@ -13,5 +13,8 @@ mod jobs;
 mod passing_over;
 mod refusing;
 mod replacing;
+mod riding;
+mod tickets;
 mod unanswered;
+mod waiting;
 mod working;

@@ -1,4 +1,4 @@
-//! What wakes a worker.
+//! What wakes those who wait for messages.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use crate::Queue;
 use crate::moment::Moment;
 
-/// What the feed of a queue's index says to a worker.
+/// What the feed of a queue's index says to who waits for messages.
 #[derive(Debug)]
-pub(super) enum Signal {
+pub(crate) enum Signal {
     /// Something may be ready.
     Look,
     /// Something is to be looked at then.
@@ -22,7 +22,7 @@ pub(super) enum Signal {
 }
 
 /// The feed of a queue's index, begun anew when it ends.
-pub(super) struct Wake {
+pub(crate) struct Wake {
     queue: Queue,
     events: Option<BoxStream<'static, keyward_engine::Result<Event>>>,
     begin_at: Instant,
@@ -60,7 +60,7 @@ impl Wake {
                 }
                 tokio::time::sleep_until(self.begin_at).await;
                 self.begin_at = Instant::now() + Self::AGAIN;
-                let range = self.queue.0.places.watched_range();
+                let range = self.queue.inner.places.watched_range();
                 self.events = Some(self.queue.store().watch(range, None));
                 continue;
             };
@@ -81,7 +81,7 @@ impl Wake {
     }
 
     fn take(&mut self, changes: &[Change]) {
-        let places = &self.queue.0.places;
+        let places = &self.queue.inner.places;
         let mut gone = Vec::new();
         let mut due: Option<Moment> = None;
         let mut look = false;
