@@ -47,7 +47,7 @@ impl App {
         lifecycle: Lifecycle,
     ) -> Result<(Self, Scribe)> {
         let metrics = Metrics::new();
-        let stores = Stores::open(data, &metrics).await?;
+        let stores = Stores::open(data, config, &metrics).await?;
         let control = control_store(config, data, &stores).await?;
         let (clock, run) = (config.clock.clone(), new_run()?);
         let keys = Keys::new(control.clone(), clock.clone());

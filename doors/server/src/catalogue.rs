@@ -69,7 +69,7 @@ pub(crate) const CODES: &[Code] = {
         code("old-ticket", S::CONFLICT, "The ticket was replaced by a later one of the same lock."),
         code("computing", S::CONFLICT, "Somebody else is computing the value."),
         code("not-held", S::CONFLICT, "Nobody holds the lock."),
-        code("lost", S::CONFLICT, "The message is no longer held by this attempt."),
+        code("attempt-lost", S::CONFLICT, "The message is no longer held by this attempt."),
         code("overtaken", S::CONFLICT, "Another process does the same."),
         code("refused", S::CONFLICT, "The migration cannot be done as things are."),
         code("foreign-value", S::CONFLICT, "The key holds something else."),

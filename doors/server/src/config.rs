@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use keyward::queue;
 use keyward::{Clock, SystemClock};
 
 use crate::audit;
@@ -42,7 +43,10 @@ pub struct Config {
     pub quota: Option<Quota>,
     /// How long the audit log is kept.
     pub audit_kept: Duration,
-    /// Where the time comes from, for the ends of keys and for rates.
+    /// How queues are worked on: leases, retries, how long what is done is remembered. Servers and
+    /// workers on one queue should agree on it.
+    pub queues: queue::Options,
+    /// Where the time comes from, for the ends of keys, for rates, and for the delays of messages.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -58,6 +62,7 @@ impl Default for Config {
             rates: Rates::default(),
             quota: None,
             audit_kept: audit::KEPT_DEFAULT,
+            queues: queue::Options::default(),
             clock: Arc::new(SystemClock),
         }
     }

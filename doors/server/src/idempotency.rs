@@ -30,6 +30,9 @@ struct Remembered {
     /// Whether what was written had not been there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     created: bool,
+    /// What else was told, where that is more than a version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    told: Option<String>,
 }
 
 /// A request that was done before.
@@ -39,6 +42,8 @@ pub(crate) struct Replay {
     pub version: Option<Version>,
     /// Whether what it wrote had not been there, as far as that was known.
     pub created: bool,
+    /// What else was told.
+    pub told: Option<String>,
 }
 
 impl Mark {
@@ -81,19 +86,32 @@ impl Mark {
                 "Choose a new key for each thing to do, and send the same request with it again.",
             ));
         }
-        let Remembered { versioned, created, .. } = remembered;
-        Ok(Some(Replay { version: versioned.then_some(entry.version), created }))
+        let Remembered { versioned, created, told, .. } = remembered;
+        Ok(Some(Replay { version: versioned.then_some(entry.version), created, told }))
+    }
+
+    /// An id for the `at`th thing that this request makes: the same, however often it is sent, and in
+    /// the order of what it makes.
+    pub fn id(&self, at: usize) -> String {
+        let of_both = hash(&[self.key.to_string().as_bytes(), self.request.as_bytes()]);
+        format!("{}-{at:04}", &of_both[..32])
     }
 
     /// The commit that also remembers this request, and is refused if it has been done.
     pub fn added_to(&self, store: &Store, commit: Commit, versioned: bool) -> Result<Commit> {
-        self.joined(store, commit, versioned, false)
+        self.joined(store, commit, versioned, false, None)
     }
 
     /// What remembers this request in the commit of a record's change, and refuses that if it has
     /// been done.
     pub fn rider(&self, store: &Store, versioned: bool, created: bool) -> Result<Commit> {
-        self.joined(store, Commit::new(), versioned, created)
+        self.joined(store, Commit::new(), versioned, created, None)
+    }
+
+    /// The commit that also remembers this request with what is told about it, and is refused if it
+    /// has been done.
+    pub fn telling(&self, store: &Store, commit: Commit, told: &str) -> Result<Commit> {
+        self.joined(store, commit, true, false, Some(told))
     }
 
     fn joined(
@@ -102,6 +120,7 @@ impl Mark {
         commit: Commit,
         versioned: bool,
         created: bool,
+        told: Option<&str>,
     ) -> Result<Commit> {
         if store.capabilities().tier() != Tier::Atomic {
             return Err(Problem::new(
@@ -113,7 +132,8 @@ impl Mark {
             )
             .hint("Leave out Idempotency-Key, and use If-Match or If-None-Match instead."));
         }
-        let remembered = Remembered { request: self.request.clone(), versioned, created };
+        let (request, told) = (self.request.clone(), told.map(str::to_owned));
+        let remembered = Remembered { request, versioned, created, told };
         let value = Json::from_value(&remembered)
             .map_err(|error| Problem::new("internal", error.to_string()))?;
         let put = Put::new(value).expiring(Expiry::After(REMEMBERED));

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use keyward::{cache, locks};
+use keyward::queue::Metrics as QueueMetrics;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
@@ -56,6 +57,9 @@ pub(crate) struct Metrics {
     pub connections: Gauge,
     pub connections_total: Counter<u64, AtomicU64>,
     pub watches: Gauge,
+    pub claims_waiting: Gauge,
+    /// Of all queues together: their names are clients' to choose.
+    pub queues: QueueMetrics,
 }
 
 impl Metrics {
@@ -76,6 +80,8 @@ impl Metrics {
             connections: Gauge::default(),
             connections_total: Counter::default(),
             watches: Gauge::default(),
+            claims_waiting: Gauge::default(),
+            queues: QueueMetrics::default(),
         };
         let registry = &mut metrics.registry;
         registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
@@ -108,6 +114,12 @@ impl Metrics {
         registry.register("watches", "Open watches", metrics.watches.clone());
         metrics.locks.register(&mut metrics.services);
         metrics.cache.register(&mut metrics.services);
+        registry.register(
+            "claims_waiting",
+            "Claims that wait for messages",
+            metrics.claims_waiting.clone(),
+        );
+        metrics.queues.register_queue(registry.sub_registry_with_prefix("queue"));
         metrics
     }
 
@@ -118,5 +130,22 @@ impl Metrics {
         encode_registry(&mut text, &self.services)?;
         encode_eof(&mut text)?;
         Ok(text)
+    }
+}
+
+/// Counts something for as long as it is there, also if its future is dropped.
+#[derive(Debug)]
+pub(crate) struct Counted(Gauge);
+
+impl Counted {
+    pub fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }

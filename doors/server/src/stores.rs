@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use keyward::cache::{self, Cache};
 use keyward::locks::{self, Locks};
 use keyward::migrate::{Migration, Report};
+use keyward::queue::Jobs;
 use keyward::records::Records;
 use keyward::schema::{LockTree, Schema, Space as Declaration};
 use keyward::{Data, Key, Pattern, Store, SystemClock, Tier};
 
+use crate::config::Config;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, Result};
@@ -43,6 +45,8 @@ pub(crate) struct Served {
     pub lock_roots: Vec<Pattern>,
     /// Its locks and results, where the engine can compare before it writes.
     shared: Option<(Locks, Cache)>,
+    /// Its queues and jobs, or why it can have none.
+    jobs: Result<Jobs>,
     /// The plan that is being run.
     pub migrations: Work<Vec<Migration>>,
     /// The doctor who looks through it.
@@ -51,18 +55,21 @@ pub(crate) struct Served {
 
 impl Stores {
     /// Opens every store that is declared.
-    pub async fn open(data: &Data, metrics: &Metrics) -> Result<Self> {
+    pub async fn open(data: &Data, config: &Config, metrics: &Metrics) -> Result<Self> {
         let mut served = BTreeMap::new();
         for store in &data.schema().stores {
             let records = data.records(&store.name).await?;
             let trees = data.schema().locks.iter().filter(|tree| tree.store == store.name);
             let trees: Vec<_> = trees.cloned().collect();
+            let (clock, options) = (config.clock.clone(), config.queues.clone());
+            let jobs = Jobs::new(records.store().clone(), clock, options);
             let one = Served {
                 name: store.name.clone(),
                 feed: Feed::new(records.store().clone()),
                 lock_roots: trees.iter().map(|tree| tree.root.clone()).collect(),
                 shared: shared(records.store(), trees, metrics)?,
                 records,
+                jobs: jobs.map(|jobs| jobs.counting(metrics.queues.clone())).map_err(Problem::from),
                 migrations: Work::new(),
                 examination: Work::new(),
             };
@@ -141,6 +148,11 @@ impl Served {
 
     pub fn store(&self) -> &Store {
         self.records.store()
+    }
+
+    /// Its queues and jobs. Refused where the engine cannot keep them.
+    pub fn jobs(&self) -> Result<&Jobs> {
+        self.jobs.as_ref().map_err(Problem::clone)
     }
 
     /// The space that a key belongs to, if any.

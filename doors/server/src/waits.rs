@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use axum::http::HeaderValue;
+use axum::http::header::RETRY_AFTER;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::config::Limits;
 use crate::lifecycle::Lifecycle;
@@ -33,7 +35,22 @@ impl Waits {
         let asked = Duration::try_from_secs_f64(seconds).map_err(|_| {
             Problem::invalid(format!("a time to wait is a number of seconds, not {seconds}"))
         })?;
-        Ok(asked.min(self.time_max))
+        Ok(self.at_most(asked))
+    }
+
+    /// How long a request waits that asks for some time.
+    pub fn at_most(&self, asked: Duration) -> Duration {
+        asked.min(self.time_max)
+    }
+
+    /// Takes one of the places of those who wait.
+    pub fn permit(&self) -> Result<SemaphorePermit<'_>> {
+        self.permits.try_acquire().map_err(|_| {
+            Problem::new("overloaded", "as many requests wait as this server lets wait")
+                .hint("Try again in a moment, or without waiting; nothing was done.")
+                .retryable()
+                .header(RETRY_AFTER, HeaderValue::from_static("1"))
+        })
     }
 
     /// Does something that waits for up to some time. A stop of the server ends it at once.
@@ -45,11 +62,7 @@ impl Waits {
     ) -> Result<T> {
         let _permit = match wait.is_zero() {
             true => None,
-            false => Some(self.permits.try_acquire().map_err(|_| {
-                Problem::new("overloaded", "as many requests wait as this server lets wait")
-                    .hint("Try again in a moment, or without waiting; nothing was done.")
-                    .retryable()
-            })?),
+            false => Some(self.permit()?),
         };
         tokio::select! {
             biased;

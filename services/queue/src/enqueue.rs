@@ -75,7 +75,8 @@ impl Queue {
         Ok((plan.commit, plan.fates))
     }
 
-    fn count_enqueued(&self, fates: &[Enqueued]) {
+    /// Counts what a commit of [`Queue::enqueue_in`] has enqueued, when it has been applied.
+    pub fn count_enqueued(&self, fates: &[Enqueued]) {
         let new = fates.iter().filter(|fate| !matches!(fate, Enqueued::Duplicate { .. }));
         self.inner.metrics.enqueued.inc_by(new.count() as u64);
     }

@@ -6,7 +6,8 @@ use prometheus_client::registry::Registry;
 /// What a queue has counted in this process. Clones share their numbers.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    /// Messages enqueued, apart from those that were part of other commits.
+    /// Messages enqueued; those that were part of other commits if they are
+    /// [counted](crate::Queue::count_enqueued).
     pub enqueued: Counter,
     /// Messages claimed.
     pub claimed: Counter,

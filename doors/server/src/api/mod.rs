@@ -2,11 +2,17 @@
 
 pub(crate) mod batches;
 pub(crate) mod cache;
+pub(crate) mod claims;
 pub(crate) mod commits;
+pub(crate) mod dead_letters;
 pub(crate) mod entries;
+pub(crate) mod jobs;
 pub(crate) mod keys;
 pub(crate) mod locks;
+pub(crate) mod messages;
 pub(crate) mod migrations;
+pub(crate) mod once;
+pub(crate) mod queues;
 pub(crate) mod reach;
 pub(crate) mod records;
 pub(crate) mod spaces;

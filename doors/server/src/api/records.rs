@@ -34,7 +34,7 @@ pub(crate) struct Changed {
 }
 
 impl From<Replay> for Changed {
-    fn from(Replay { version, created }: Replay) -> Self {
+    fn from(Replay { version, created, .. }: Replay) -> Self {
         Self { version, created, replayed: true }
     }
 }

@@ -54,10 +54,16 @@ pub(crate) fn changed(key: &Key, done: Changed) -> Result<Response<Body>> {
 
 /// The header that says where a record is.
 pub(crate) fn location(space: &str, key: &Key) -> Result<(HeaderName, HeaderValue)> {
-    let mut path = "/v1/spaces/".to_owned();
-    push_segment(&mut path, space);
-    path.push_str("/records/");
-    push_segment(&mut path, &key.to_string());
+    located(&["v1", "spaces", space, "records", &key.to_string()])
+}
+
+/// The header that says where something is.
+pub(crate) fn located(segments: &[&str]) -> Result<(HeaderName, HeaderValue)> {
+    let mut path = String::new();
+    for segment in segments {
+        path.push('/');
+        push_segment(&mut path, segment);
+    }
     let value = HeaderValue::try_from(path)
         .map_err(|_| Problem::new("internal", "this key cannot stand in a path"))?;
     Ok((header::LOCATION, value))

@@ -13,10 +13,12 @@ use utoipa_axum::routes;
 
 use super::answer::{json, mark_replayed};
 use super::entries::{PAGE_MAX, drafted};
+use super::messages::{EnqueuedMessage, MessageDraft, fate};
 use super::request::{At, Content, key};
 use super::text::{self, Object, quoted};
 use super::ticket::lock;
 use crate::api::commits::{self, Committed};
+use crate::api::messages::Draft;
 use crate::app::App;
 use crate::auth::Identity;
 use crate::problem::{Problem, ProblemAnswers, Result};
@@ -35,6 +37,39 @@ struct CommitBody<'b> {
     /// What to change; at most one write for each key.
     #[serde(default, borrow)]
     writes: Vec<WriteBody<'b>>,
+    /// Messages that are enqueued with it, or not at all; up to 1000.
+    #[serde(default, borrow)]
+    #[schema(max_items = 1000)]
+    enqueue: Vec<EnqueueDraft<'b>>,
+}
+
+/// A message to be enqueued with other changes.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct EnqueueDraft<'b> {
+    /// The name of a queue of the same store.
+    queue: String,
+    /// Any JSON.
+    #[serde(borrow)]
+    #[schema(value_type = serde_json::Value)]
+    payload: &'b RawValue,
+    /// An id of one's own, as where messages are enqueued by themselves.
+    #[schema(max_length = 500)]
+    id: Option<String>,
+    /// The version of its content.
+    version: Option<String>,
+    /// Not to be claimed before this time has passed.
+    delay_ms: Option<u64>,
+    /// Whether it takes the place of a message with its id and other content.
+    #[serde(default)]
+    replace: bool,
+}
+
+impl<'b> EnqueueDraft<'b> {
+    fn draft(self) -> Result<Draft> {
+        let Self { queue, payload, id, version, delay_ms, replace } = self;
+        MessageDraft { payload, id, version, delay_ms, replace }.draft(&queue)
+    }
 }
 
 /// What a key must be.
@@ -121,9 +156,11 @@ struct AppliedBody {
     revision: Option<u64>,
     /// The new version of each written key, in the order of the writes; null for deletes.
     versions: Vec<Option<String>>,
+    /// What became of each message, in the order of the request.
+    enqueued: Vec<EnqueuedMessage>,
 }
 
-/// Applies all writes if all checks hold, else none.
+/// Applies all writes and enqueues all messages if all checks hold, else none.
 #[utoipa::path(
     post,
     path = "/v1/stores/{store}/commit",
@@ -142,17 +179,28 @@ async fn commit(
     At(store): At<String>,
     content: Content,
 ) -> Result<Response<Body>> {
-    let commit = content.read::<CommitBody<'_>>()?.commit()?;
+    let asked: CommitBody<'_> = content.read()?;
+    let commit = asked.commit()?;
+    if asked.enqueue.len() > PAGE_MAX {
+        let detail = format!("up to {PAGE_MAX} messages are enqueued at once");
+        return Err(Problem::new("limit-exceeded", detail).hint("Enqueue some of them at a time."));
+    }
+    let drafts = asked.enqueue.into_iter().map(EnqueueDraft::draft);
+    let drafts = drafts.collect::<Result<Vec<_>>>()?;
     let (lock, mark) = (lock(content.headers())?, content.mark(&who)?);
     let keys: Vec<Key> = commit.checks.iter().map(|check| check.key.clone()).collect();
-    match commits::commit(&who, app.store(&store)?, commit, lock.as_ref(), mark.as_ref()).await? {
-        Committed::Applied { revision, versions, replayed } => {
+    let served = app.store(&store)?;
+    match commits::commit(&who, served, commit, lock.as_ref(), drafts, mark.as_ref()).await? {
+        Committed::Applied { revision, versions, enqueued, replayed } => {
             let revision = revision.map_or("null".to_owned(), |revision| revision.to_string());
             let versions = versions.iter().map(|version| match version {
                 Some(version) => quoted(&version.to_string()),
                 None => "null".to_owned(),
             });
-            let text = Object::new().raw("revision", &revision).list("versions", versions);
+            let text = Object::new()
+                .raw("revision", &revision)
+                .list("versions", versions)
+                .list("enqueued", enqueued.iter().map(fate));
             let mut response = json(StatusCode::OK, text.finish());
             mark_replayed(&mut response, replayed);
             Ok(response)

@@ -16,7 +16,7 @@ use crate::audit::Asked;
 use crate::auth::{Identity, Refusal};
 use crate::limits::Standing;
 use crate::listener::{HEAD_BYTES_MAX, Peer};
-use crate::metrics::{Ended, Refused, Route, Untaken};
+use crate::metrics::{Counted, Ended, Refused, Route, Untaken};
 use crate::problem::{Problem, Result};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -130,18 +130,16 @@ pub(super) async fn watch_over(
                 .into_response()
         }
         Ok(_permit) => {
-            metrics.under_way.inc();
+            let _under_way = Counted::new(&metrics.under_way);
             let time_max = app.limits().answer_time_max;
             let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-            let answer = match tokio::time::timeout(time_max, answer).await {
+            match tokio::time::timeout(time_max, answer).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(_panic)) => Problem::new("internal", "the server made a mistake")
                     .hint("It may or may not have been done. Please report this.")
                     .into_response(),
                 Err(_) => too_late(method).into_response(),
-            };
-            metrics.under_way.dec();
-            answer
+            }
         }
         Err(_) => Problem::new("overloaded", "the server has as much to do as it takes on")
             .hint("Try again in a moment; nothing was done.")

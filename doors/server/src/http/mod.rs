@@ -4,18 +4,23 @@ mod answer;
 mod audit;
 mod batches;
 mod cache;
+mod claims;
 mod commits;
 mod conditional;
+mod dead_letters;
 mod entries;
 mod gate;
 mod health;
 mod history;
+mod jobs;
 mod keys;
 mod locks;
+mod messages;
 mod migrations;
 mod pages;
 mod places;
 mod questions;
+mod queues;
 mod records;
 mod request;
 mod spaces;
@@ -66,6 +71,11 @@ fn described() -> (Router<App>, OpenApi) {
         .merge(history::routes())
         .merge(migrations::routes())
         .merge(users::routes())
+        .merge(queues::routes())
+        .merge(messages::routes())
+        .merge(claims::routes())
+        .merge(dead_letters::routes())
+        .merge(jobs::routes())
         .split_for_parts();
     name_operations(&mut api);
     let bearer = HttpBuilder::new()

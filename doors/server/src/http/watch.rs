@@ -8,8 +8,8 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event as Sent, KeepAlive, Sse};
 use futures_util::{Stream, StreamExt};
 use keyward::{ChangeKind, Event, Revision};
-use prometheus_client::metrics::gauge::Gauge;
 use serde::Deserialize;
+use tokio::sync::OwnedSemaphorePermit;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -19,10 +19,11 @@ use super::text::Object;
 use crate::api::watching;
 use crate::app::App;
 use crate::auth::Identity;
+use crate::metrics::Counted;
 use crate::problem::{Problem, ProblemAnswers, Result};
 
 /// How often a watch in which nothing happens gives a sign of life.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(watch))
@@ -77,22 +78,38 @@ async fn watch(
     };
     let since = resumed.or(asked.since).map(Revision);
     let events = watching::watch(&who, app.store(&store)?, &prefix(&asked.prefix)?, since)?;
-    let Ok(permit) = app.watches().clone().try_acquire_owned() else {
-        return Err(Problem::new("overloaded", "as many watches are open as this server holds")
-            .hint("Try again later.")
-            .retryable());
-    };
-    let open = Open::new(app.metrics().watches.clone());
+    let open = Open::new(&app)?;
     let told = events.map(move |event| {
-        let _held = (&permit, &open);
+        let _held = &open;
         Ok(sent(event))
     });
     let told = told.take_until(Box::pin(over(app, headers)));
     Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
 }
 
+/// A watch that is open, until this is dropped.
+pub(super) struct Open {
+    _permit: OwnedSemaphorePermit,
+    _counted: Counted,
+}
+
+impl Open {
+    /// Refused where as many are open as the server holds.
+    pub fn new(app: &App) -> Result<Self> {
+        let Ok(permit) = app.watches().clone().try_acquire_owned() else {
+            return Err(Problem::new(
+                "overloaded",
+                "as many watches are open as this server holds",
+            )
+            .hint("Try again later.")
+            .retryable());
+        };
+        Ok(Self { _permit: permit, _counted: Counted::new(&app.metrics().watches) })
+    }
+}
+
 /// Waits until a watch must end: the server stops, or the credential is no longer valid.
-async fn over(app: App, headers: HeaderMap) {
+pub(super) async fn over(app: App, headers: HeaderMap) {
     let invalid = async {
         loop {
             tokio::time::sleep(app.limits().recheck_interval).await;
@@ -104,22 +121,6 @@ async fn over(app: App, headers: HeaderMap) {
     tokio::select! {
         () = invalid => {}
         () = app.lifecycle().stopping() => {}
-    }
-}
-
-/// Counts a watch for as long as it is open.
-struct Open(Gauge);
-
-impl Open {
-    fn new(gauge: Gauge) -> Self {
-        gauge.inc();
-        Self(gauge)
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.dec();
     }
 }
 

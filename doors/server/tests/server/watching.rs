@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use crate::fixture::{Running, answered, configured, refused};
 
 /// The events of a watch, one after the other.
-struct Events {
+pub struct Events {
     body: futures_util::stream::BoxStream<'static, Vec<u8>>,
     text: String,
 }
 
 impl Events {
-    async fn new(request: reqwest::RequestBuilder) -> Self {
+    pub async fn new(request: reqwest::RequestBuilder) -> Self {
         let answer = answered(200, request).await;
         assert_eq!(answer.headers()["content-type"], "text/event-stream");
         let chunks = answer.bytes_stream().map(|chunk| chunk.unwrap().to_vec());
@@ -21,7 +21,7 @@ impl Events {
     }
 
     /// The next event: its name, its id, its data. `None` at the end.
-    async fn next(&mut self) -> Option<(String, String, Value)> {
+    pub async fn next(&mut self) -> Option<(String, String, Value)> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());

@@ -1,0 +1,129 @@
+//! The queues of a store. They are the store's, and no user's.
+
+use keyward::Key;
+use keyward::queue::{Jobs, Queue, QueueStats, queue_names};
+use keyward::records::Question;
+
+use super::once::{Made, Once, once};
+use crate::auth::{Identity, Need, Target};
+use crate::idempotency::Mark;
+use crate::problem::{Problem, Result};
+use crate::stores::Served;
+
+/// How many queues are listed.
+pub(crate) const LISTED_MAX: usize = 1_000;
+
+/// The queues and jobs of a store, for who may do this with them. What is refused does not depend on
+/// what is stored.
+pub(crate) fn reach<'s>(who: &Identity, served: &'s Served, need: Need) -> Result<&'s Jobs> {
+    who.require(need, &Target::Store(&served.name))?;
+    if who.caller().user_id().is_some() {
+        return Err(Problem::forbidden(
+            "queues and jobs are the store's, and this credential is bound to a user",
+        )
+        .hint("Use a credential that is not bound to a user."));
+    }
+    served.jobs()
+}
+
+/// Remembers for the audit log and the quota that a message is changed, or one without a name is made.
+pub(super) fn touch<'i>(who: &Identity, queue: &str, id: impl Into<Option<&'i str>>) {
+    let segments = ["queue", queue].into_iter().chain(id.into());
+    if let Ok(key) = Key::from_segments(segments) {
+        who.touches(&key);
+    }
+}
+
+/// A listing that is asked for in pages.
+#[derive(Debug, Clone)]
+pub(crate) struct Paging {
+    pub limit: usize,
+    pub cursor: Option<String>,
+}
+
+/// A page, and the cursor of the next one.
+#[derive(Debug)]
+pub(crate) struct Paged<T> {
+    pub items: Vec<T>,
+    pub next: Option<String>,
+}
+
+/// What makes the cursors of a listing of this caller.
+pub(super) async fn question(who: &Identity, served: &Served, parts: &[&str]) -> Result<Question> {
+    let mut question = served.records.question(who.caller()).await?;
+    question.part(who.tenant().name().as_bytes());
+    parts.iter().for_each(|part| question.part(part.as_bytes()));
+    Ok(question)
+}
+
+/// The id after which a page begins.
+pub(super) fn after(
+    served: &Served,
+    question: &Question,
+    paging: &Paging,
+) -> Result<Option<String>> {
+    let Some(cursor) = &paging.cursor else { return Ok(None) };
+    let position = question.position(cursor, served.records.clock().now())?;
+    let id = String::from_utf8(position);
+    id.map(Some).map_err(|_| Problem::new("bad-cursor", "the cursor is not one of this listing"))
+}
+
+/// The cursor after the last of a page; none, if the page was not filled.
+pub(super) fn next(
+    served: &Served,
+    question: &Question,
+    paging: &Paging,
+    count: usize,
+    last: Option<&str>,
+) -> Option<String> {
+    let last = last.filter(|_| count >= paging.limit)?;
+    Some(question.cursor(last.as_bytes(), served.records.clock().now()))
+}
+
+/// The names of queues that have something, and whether there may be more.
+pub(crate) async fn list(who: &Identity, served: &Served) -> Result<(Vec<String>, bool)> {
+    reach(who, served, Need::Read)?;
+    let mut names = queue_names(served.store(), LISTED_MAX).await?;
+    let more = names.len() >= LISTED_MAX;
+    names.truncate(LISTED_MAX);
+    Ok((names, more))
+}
+
+/// What a queue has. One that nothing was ever put into is an empty one.
+pub(crate) async fn stats(who: &Identity, served: &Served, queue: &str) -> Result<QueueStats> {
+    Ok(reach(who, served, Need::Read)?.queue(queue)?.stats().await?)
+}
+
+/// Pauses a queue: nothing is claimed from now on.
+pub(crate) async fn pause(
+    who: &Identity,
+    served: &Served,
+    queue: &str,
+    reason: &str,
+    mark: Option<&Mark>,
+) -> Result<Once> {
+    let jobs = reach(who, served, Need::Admin)?;
+    once(jobs, mark, "paused", |jobs| async move {
+        jobs.queue(queue)?.pause(reason).await.map(|()| Made::Changed)
+    })
+    .await
+}
+
+/// Lets a paused queue go on.
+pub(crate) async fn resume(
+    who: &Identity,
+    served: &Served,
+    queue: &str,
+    mark: Option<&Mark>,
+) -> Result<Once> {
+    let jobs = reach(who, served, Need::Admin)?;
+    once(jobs, mark, "resumed", |jobs| async move {
+        jobs.queue(queue)?.resume().await.map(|()| Made::Changed)
+    })
+    .await
+}
+
+/// A queue, for who may do this with it.
+pub(super) fn queue(who: &Identity, served: &Served, need: Need, name: &str) -> Result<Queue> {
+    Ok(reach(who, served, need)?.queue(name)?)
+}
