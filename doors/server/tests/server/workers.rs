@@ -9,6 +9,7 @@ use keyward_server::without_schema;
 use keyward_testkit::{Replay, Test, seeds};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::fixture::{Running, answered, told};
 
@@ -16,21 +17,28 @@ const QUEUE: &str = "/v1/stores/main/queues/q";
 const MESSAGES: u64 = 120;
 const WORKERS: u64 = 6;
 
+/// Two servers of one store.
+struct Pair {
+    servers: [Running; 2],
+    /// Where the store is, if it is in a directory.
+    _directory: Option<TempDir>,
+}
+
 /// Two servers, each as a process of its own would open the store where the engine allows it.
-async fn two(one: &str, other: Option<&str>) -> Arc<[Running; 2]> {
+async fn two(one: &str, other: Option<&str>, directory: Option<TempDir>) -> Arc<Pair> {
     let data = without_schema(one).unwrap();
     let first = Running::on(&data).await;
     let second = match other {
         Some(url) => Running::on(&without_schema(url).unwrap()).await,
         None => Running::on(&data).await,
     };
-    Arc::new([first, second])
+    Arc::new(Pair { servers: [first, second], _directory: directory })
 }
 
-async fn enqueue(servers: &[Running; 2]) {
+async fn enqueue(pair: &Pair) {
     for at in 0..MESSAGES {
         let body = json!({"messages": [{"payload": at, "id": format!("m{at:03}")}]}).to_string();
-        let server = &servers[usize::from(at % 2 == 0)];
+        let server = &pair.servers[usize::from(at % 2 == 0)];
         answered(200, server.post(&format!("{QUEUE}/messages"), &body)).await;
     }
 }
@@ -45,7 +53,7 @@ struct Ledger {
 
 /// Somebody who works over HTTP, at one server or the other.
 struct Worker {
-    servers: Arc<[Running; 2]>,
+    pair: Arc<Pair>,
     client: Client,
     ledger: Arc<Ledger>,
     rng: Rng,
@@ -53,7 +61,7 @@ struct Worker {
 
 impl Worker {
     async fn post(&mut self, path: &str, body: &Value) -> (StatusCode, Value) {
-        let server = &self.servers[usize::from(self.rng.bool())];
+        let server = &self.pair.servers[usize::from(self.rng.bool())];
         let request = self.client.post(format!("{}{QUEUE}/{path}", server.url)).json(body);
         let answer = request.send().await.unwrap();
         let status = answer.status();
@@ -132,18 +140,14 @@ impl Worker {
     }
 }
 
-async fn workers<F>(
-    servers: &Arc<[Running; 2]>,
-    seed: u64,
-    work: impl Fn(Worker) -> F,
-) -> Arc<Ledger>
+async fn workers<F>(pair: &Arc<Pair>, seed: u64, work: impl Fn(Worker) -> F) -> Arc<Ledger>
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let ledger = Arc::new(Ledger::default());
     let tasks = (0..WORKERS).map(|at| {
         tokio::spawn(work(Worker {
-            servers: servers.clone(),
+            pair: pair.clone(),
             client: Client::new(),
             ledger: ledger.clone(),
             rng: Rng::with_seed(seed * WORKERS + at),
@@ -155,16 +159,16 @@ where
     ledger
 }
 
-async fn every_message_is_done_once(servers: Arc<[Running; 2]>, path: &'static str) {
+async fn every_message_is_done_once(pair: Arc<Pair>, path: &'static str) {
     for seed in seeds(1, 5) {
         let _replay = Replay::new(Test { package: "keyward-server", path }, seed);
-        enqueue(&servers).await;
-        let ledger = workers(&servers, seed, Worker::work).await;
+        enqueue(&pair).await;
+        let ledger = workers(&pair, seed, Worker::work).await;
         let accepted = ledger.accepted.lock().unwrap().clone();
         assert_eq!(accepted.len() as u64, MESSAGES);
         assert!(accepted.values().all(|nonces| nonces.len() == 1), "{accepted:?}");
         assert_eq!(ledger.lost.load(Ordering::Relaxed), 0);
-        let queue = told(200, servers[0].get(QUEUE)).await;
+        let queue = told(200, pair.servers[0].get(QUEUE)).await;
         for place in ["ready", "delayed", "claimed", "dead"] {
             assert_eq!(queue[place]["count"], 0, "{queue}");
         }
@@ -172,15 +176,15 @@ async fn every_message_is_done_once(servers: Arc<[Running; 2]>, path: &'static s
 }
 
 /// What stalls is done by others, and completed at most once; what stalls too often is a dead letter.
-async fn stalled_workers_complete_nothing_twice(servers: Arc<[Running; 2]>, path: &'static str) {
+async fn stalled_workers_complete_nothing_twice(pair: Arc<Pair>, path: &'static str) {
     let mut lost = 0;
     for seed in seeds(1, 5) {
         let _replay = Replay::new(Test { package: "keyward-server", path }, seed);
-        enqueue(&servers).await;
-        let ledger = workers(&servers, seed, Worker::work_with_stalls).await;
+        enqueue(&pair).await;
+        let ledger = workers(&pair, seed, Worker::work_with_stalls).await;
         let accepted = ledger.accepted.lock().unwrap().clone();
         assert!(accepted.values().all(|nonces| nonces.len() == 1), "{accepted:?}");
-        let queue = told(200, servers[1].get(QUEUE)).await;
+        let queue = told(200, pair.servers[1].get(QUEUE)).await;
         for place in ["ready", "delayed", "claimed"] {
             assert_eq!(queue[place]["count"], 0, "{queue}");
         }
@@ -192,41 +196,44 @@ async fn stalled_workers_complete_nothing_twice(servers: Arc<[Running; 2]>, path
 }
 
 macro_rules! on_two_servers {
-    ($module:ident, $servers:expr) => {
+    ($module:ident, $pair:expr) => {
         mod $module {
             #[tokio::test]
             async fn every_message_is_done_once() {
-                let path =
-                    concat!("workers::", stringify!($module), "::every_message_is_done_once");
-                super::every_message_is_done_once($servers.await, path).await;
+                let path = concat!(
+                    "server::workers::",
+                    stringify!($module),
+                    "::every_message_is_done_once"
+                );
+                super::every_message_is_done_once($pair.await, path).await;
             }
 
             #[tokio::test]
             async fn stalled_workers_complete_nothing_twice() {
                 let path = concat!(
-                    "workers::",
+                    "server::workers::",
                     stringify!($module),
                     "::stalled_workers_complete_nothing_twice"
                 );
-                super::stalled_workers_complete_nothing_twice($servers.await, path).await;
+                super::stalled_workers_complete_nothing_twice($pair.await, path).await;
             }
         }
     };
 }
 
-on_two_servers!(memory, super::two("memory:", None));
+on_two_servers!(memory, super::two("memory:", None, None));
 on_two_servers!(embedded, super::in_a_directory());
 on_two_servers!(postgres, super::on_postgres());
 
-async fn in_a_directory() -> Arc<[Running; 2]> {
-    let directory = tempfile::tempdir().unwrap().keep();
-    two(&format!("embedded:{}", directory.display()), None).await
+async fn in_a_directory() -> Arc<Pair> {
+    let directory = tempfile::tempdir().unwrap();
+    two(&format!("embedded:{}", directory.path().display()), None, Some(directory)).await
 }
 
-async fn on_postgres() -> Arc<[Running; 2]> {
+async fn on_postgres() -> Arc<Pair> {
     let url = std::env::var("KEYWARD_TEST_POSTGRES")
         .expect("start the servers with ./test, or set KEYWARD_TEST_POSTGRES");
     let between = if url.contains('?') { '&' } else { '?' };
     let url = format!("{url}{between}store=workers-{:032x}", fastrand::u128(..));
-    two(&url, Some(&url)).await
+    two(&url, Some(&url), None).await
 }
