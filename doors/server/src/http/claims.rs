@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{Response, StatusCode};
 use keyward::queue::{Activity, Attempt, Claimant, Failure, PastAttempt, Progress, Queue, Ticket};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -25,8 +25,6 @@ use crate::auth::{Identity, Need};
 use crate::metrics::Counted;
 use crate::problem::{Problem, ProblemAnswers, Result};
 
-/// The longest wait for messages.
-const WAIT_MAX: Duration = Duration::from_secs(25);
 /// The longest lease: half a day.
 const LEASE_MAX_MS: u64 = 12 * 60 * 60 * 1_000;
 /// The longest name of a worker.
