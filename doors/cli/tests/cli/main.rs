@@ -14,6 +14,7 @@ mod killing;
 mod listing;
 mod locking;
 mod migrating;
+mod moving;
 mod questions;
 mod queues;
 mod readme;
