@@ -32,9 +32,9 @@ async fn a_job_goes_from_its_submission_to_its_result() {
 
     let message = claim(&server, "{}").await.remove(0);
     assert_eq!((&message["job"], &message["timeout_ms"]), (&json!(true), &json!(5_000)));
-    let path = format!("/v1/stores/main/queues/q/messages/r%2F1/progress");
+    let path = "/v1/stores/main/queues/q/messages/r%2F1/progress";
     let progress = json!({"nonce": message["nonce"], "activity": "adding", "done": 1, "total": 3});
-    answered(204, server.post(&path, &progress.to_string())).await;
+    answered(204, server.post(path, &progress.to_string())).await;
     let doing = json!({"name": "adding", "progress": {"done": 1, "total": 3}, "attempt": 1});
     assert_eq!(status(&server, "r%2F1").await, json!({"activity": doing}));
     let complete = "/v1/stores/main/queues/q/messages/r%2F1/complete";
