@@ -59,8 +59,7 @@ impl Client<'_> {
     fn enqueue_all(&mut self) {
         loop {
             let n = self.ledger.enqueued.load(Ordering::Relaxed);
-            let body =
-                json!({"messages": [{"payload": n % POISONED_EVERY == 0, "id": format!("m{n}")}]});
+            let body = json!({"messages": [{"payload": n.is_multiple_of(POISONED_EVERY), "id": format!("m{n}")}]});
             let key = format!("idempotency-key: m{n}\r\n");
             let Some((status, told)) = self.ask("messages", &key, &body) else { return };
             assert_eq!(status, 200, "{told}");
@@ -176,7 +175,7 @@ fn check(ledger: &Ledger, address: &str) {
     };
     for n in 0..enqueued {
         let id = format!("m{n}");
-        match (dead(&id), n % POISONED_EVERY == 0) {
+        match (dead(&id), n.is_multiple_of(POISONED_EVERY)) {
             (Some(dead), true) => assert_eq!(dead["retry_count"], 3, "{dead}"),
             // Its workers lost it too often: their servers were killed with its claims.
             (Some(dead), false) => {
