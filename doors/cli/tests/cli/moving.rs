@@ -23,7 +23,19 @@ struct Ledger {
     enqueued: AtomicUsize,
     /// For each message, the attempts whose completion was acknowledged.
     completed: Mutex<BTreeMap<String, Vec<String>>>,
+    /// The latest attempt of each message that somebody was told of.
+    latest: Mutex<BTreeMap<String, u64>>,
     stopped: AtomicBool,
+}
+
+impl Ledger {
+    fn claimed(&self, messages: &[Value]) {
+        let mut latest = self.latest.lock().unwrap();
+        for message in messages {
+            let known = latest.entry(message["id"].as_str().unwrap().to_owned()).or_default();
+            *known = (*known).max(message["attempt"].as_u64().unwrap());
+        }
+    }
 }
 
 /// Somebody who talks to one server or the other.
@@ -59,7 +71,8 @@ impl Client<'_> {
     fn enqueue_all(&mut self) {
         loop {
             let n = self.ledger.enqueued.load(Ordering::Relaxed);
-            let body = json!({"messages": [{"payload": n.is_multiple_of(POISONED_EVERY), "id": format!("m{n}")}]});
+            let poisoned = n.is_multiple_of(POISONED_EVERY);
+            let body = json!({"messages": [{"payload": poisoned, "id": format!("m{n}")}]});
             let key = format!("idempotency-key: m{n}\r\n");
             let Some((status, told)) = self.ask("messages", &key, &body) else { return };
             assert_eq!(status, 200, "{told}");
@@ -69,13 +82,24 @@ impl Client<'_> {
 
     /// Claims and ends messages until all is over.
     fn work(&mut self) {
+        let mut stalled: Vec<Value> = Vec::new();
         let claim = json!({"max": 3, "lease_ms": 1_000, "wait_ms": 100});
         while let Some((status, claimed)) = self.ask("claim", "", &claim) {
             assert_eq!(status, 200, "{claimed}");
-            for message in claimed["messages"].as_array().unwrap() {
-                self.end(message);
+            let messages = claimed["messages"].as_array().unwrap();
+            self.ledger.claimed(messages);
+            for message in messages {
+                // Now and then somebody goes on only when the lease may have ended.
+                match self.rng.u8(..20) {
+                    0 => stalled.push(message.clone()),
+                    _ => self.end(message),
+                }
+            }
+            if stalled.len() > 2 {
+                self.end(&stalled.remove(0));
             }
         }
+        stalled.iter().for_each(|message| self.end(message));
     }
 
     fn end(&mut self, message: &Value) {
@@ -86,10 +110,17 @@ impl Client<'_> {
             true => ("retry", json!({"nonce": nonce, "reason": "poison", "after_ms": 1})),
             false => ("complete", json!({"nonce": nonce})),
         };
-        let Some((status, told)) = self.ask(&format!("messages/{id}/{how}"), "", &body) else {
-            return;
+        let path = format!("messages/{id}/{how}");
+        let latest = self.ledger.latest.lock().unwrap()[id];
+        let is_taken_over = message["attempt"].as_u64().unwrap() < latest;
+        // What was begun is ended, also when all is over.
+        let (status, told) = loop {
+            if let Some(told) = self.ask_once(&path, "", &body) {
+                break told;
+            }
         };
         if status == 200 && !poisoned {
+            assert!(!is_taken_over, "{message} is at its attempt {latest}");
             let mut completed = self.ledger.completed.lock().unwrap();
             completed.entry(id.to_owned()).or_default().push(nonce.to_owned());
         } else {

@@ -48,6 +48,8 @@ async fn enqueue(pair: &Pair) {
 struct Ledger {
     /// How many completions of each message were accepted, of different attempts.
     accepted: Mutex<BTreeMap<String, Vec<String>>>,
+    /// The latest attempt of each message that somebody was told of.
+    latest: Mutex<BTreeMap<String, u64>>,
     lost: AtomicU64,
 }
 
@@ -71,17 +73,27 @@ impl Worker {
     async fn claim(&mut self, body: &Value) -> Vec<Value> {
         let (status, claimed) = self.post("claim", body).await;
         assert_eq!(status, 200, "{claimed}");
-        claimed["messages"].as_array().unwrap().clone()
+        let messages = claimed["messages"].as_array().unwrap();
+        let mut latest = self.ledger.latest.lock().unwrap();
+        for message in messages {
+            let (id, attempt) = (message["id"].as_str().unwrap(), message["attempt"].as_u64());
+            let known = latest.entry(id.to_owned()).or_default();
+            *known = (*known).max(attempt.unwrap());
+        }
+        messages.clone()
     }
 
     /// Completes a message, sometimes more often than once.
     async fn complete(&mut self, message: &Value) {
         let (id, nonce) = (message["id"].as_str().unwrap(), message["nonce"].as_str().unwrap());
         let path = format!("messages/{id}/complete");
+        let latest = self.ledger.latest.lock().unwrap()[id];
+        let is_taken_over = message["attempt"].as_u64().unwrap() < latest;
         let mut told = Vec::new();
         for _ in 0..self.rng.u8(1..=2) {
             let (status, answer) = self.post(&path, &json!({"nonce": nonce})).await;
             assert!(status == 200 || answer["code"] == "attempt-lost", "{answer}");
+            assert!(status != 200 || !is_taken_over, "{message} is at its attempt {latest}");
             told.push(status == 200);
         }
         assert!(told.iter().all(|it| *it == told[0]), "{told:?}");
