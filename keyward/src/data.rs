@@ -115,15 +115,17 @@ impl Data {
 
     /// What of the schema does not fit the stores that it lives in, with the lines that say it:
     /// urls that name no engine, keys, values and lifetimes beyond an engine's limits. Nothing is
-    /// opened. Stores of which nobody says where they are are not looked at. An error if a place
+    /// opened. Stores of which nobody says where they are are not looked at, nor are those behind a
+    /// server. An error if a place
     /// that [`Data::at`] gave is none.
     pub fn check(&self) -> Result<Problems> {
         let mut problems = Vec::new();
         for (store, place) in &self.places {
             let Some(url) = &place.url else { continue };
             let declared = self.schema.store(store).and_then(|store| store.url.as_ref());
-            match open::capabilities(url) {
-                Ok(it) => problems.extend(self.schema.check_limits(store, &limits(&it))),
+            match open::known_capabilities(url) {
+                Ok(Some(it)) => problems.extend(self.schema.check_limits(store, &limits(&it))),
+                Ok(None) => {}
                 Err(error) if declared == Some(url) => {
                     problems.push(self.schema.unusable_url(store, error.message()));
                 }
@@ -141,8 +143,10 @@ impl Data {
             return Ok(records.clone());
         }
         let url = self.url(store)?;
-        self.fit(store, &url)?;
-        let records = self.records_in(store, open::open(&url).await?)?;
+        self.fit_url(store, &url)?;
+        let found = open::open(&url).await?;
+        self.fit(store, found.capabilities())?;
+        let records = self.records_in(store, found)?;
         Ok(opened.insert(records).clone())
     }
 
@@ -154,9 +158,12 @@ impl Data {
             return Ok(Some(records.clone()));
         }
         let url = self.url(store)?;
-        self.fit(store, &url)?;
+        self.fit_url(store, &url)?;
         match open::open_existing(&url).await? {
-            Some(found) => Ok(Some(opened.insert(self.records_in(store, found)?).clone())),
+            Some(found) => {
+                self.fit(store, found.capabilities())?;
+                Ok(Some(opened.insert(self.records_in(store, found)?).clone()))
+            }
             None => Ok(None),
         }
     }
@@ -164,7 +171,10 @@ impl Data {
     /// The spaces of a store in an empty store in memory, with the limits of the real one, and its
     /// tier where that can be: to try there what shall be done to it.
     pub async fn scratch(&self, store: &str) -> Result<Records> {
-        let real = open::capabilities(&self.url(store)?)?;
+        let real = match open::known_capabilities(&self.url(store)?)? {
+            Some(known) => known,
+            None => self.records(store).await?.store().capabilities().clone(),
+        };
         let url = match real.tier() {
             Tier::Atomic => "memory:",
             // Reads are late where the last writer wins, so nothing could be tried there.
@@ -207,9 +217,13 @@ impl Data {
     }
 
     /// Refuses a schema that does not fit the store, before the store is opened or made.
-    fn fit(&self, name: &str, url: &str) -> Result<()> {
-        let capabilities = open::capabilities(url)?;
-        let problems = self.schema.check_limits(name, &limits(&capabilities)).errors();
+    fn fit_url(&self, name: &str, url: &str) -> Result<()> {
+        open::known_capabilities(url)?.map_or(Ok(()), |known| self.fit(name, &known))
+    }
+
+    /// Refuses a schema that does not fit a store that can do this.
+    fn fit(&self, name: &str, capabilities: &Capabilities) -> Result<()> {
+        let problems = self.schema.check_limits(name, &limits(capabilities)).errors();
         if problems.is_empty() {
             return Ok(());
         }

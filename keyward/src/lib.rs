@@ -19,6 +19,7 @@
 //! | `embedded:./data` | a directory on this machine, shared by its processes |
 //! | `embedded:./data?durability=relaxed` | the same; a power loss may undo the last commits |
 //! | `postgres://user:password@host/database?store=NAME` | a PostgreSQL database, shared by every process that reaches it |
+//! | `keyward+https://host:7480/STORE` | a store that a Keyward server serves; its API key is in `KEYWARD_KEY` |
 //! | `memory:` | this process only |
 //! | `memory:?tier=recoverable`, `?tier=advisory` | with the restrictions of weaker databases, for tests |
 //!
@@ -41,6 +42,8 @@ pub use keyward_migrate as migrate;
 pub use keyward_queue as queue;
 #[doc(inline)]
 pub use keyward_records as records;
+#[doc(inline)]
+pub use keyward_remote as remote;
 #[doc(inline)]
 pub use keyward_schema as schema;
 pub use open::{Compacted, capabilities, compact, open, open_existing, restore, url_beside};

@@ -7,6 +7,7 @@ use keyward_embedded::Embedded;
 use keyward_engine::{Capabilities, Error, ErrorKind, Result, Store, StoreUrl, SystemClock};
 use keyward_memory::Memory;
 use keyward_postgres::Postgres;
+use keyward_remote::Remote;
 
 /// Opens the store a URL names, creating it if it does not exist.
 ///
@@ -32,6 +33,7 @@ pub async fn open(url: &str) -> Result<Store> {
             let (server, options) = keyward_postgres::Options::from_url(url)?;
             Ok(Store::new(Postgres::open(&server, options).await?))
         }
+        "keyward+http" | "keyward+https" => open_remote(url).await,
         other => Err(unknown_engine(other)),
     }
 }
@@ -51,12 +53,15 @@ pub async fn open_existing(url: &str) -> Result<Option<Store>> {
             let (server, options) = keyward_postgres::Options::from_url(url)?;
             Ok(Postgres::open_existing(&server, options).await?.map(Store::new))
         }
+        // A server that does not have it says so itself.
+        "keyward+http" | "keyward+https" => open_remote(url).await.map(Some),
         other => Err(unknown_engine(other)),
     }
 }
 
 /// What the store that a URL names can do, its limits among it. Nothing is opened, and nothing need be
-/// there. An error for a URL that [`open`] would refuse as it stands.
+/// there. An error for a URL that [`open`] would refuse as it stands, and for a store behind a server,
+/// which tells what it can do when it is opened.
 ///
 /// ```
 /// let embedded = keyward::capabilities("embedded:./data")?;
@@ -64,13 +69,25 @@ pub async fn open_existing(url: &str) -> Result<Option<Store>> {
 /// # Ok::<(), keyward::Error>(())
 /// ```
 pub fn capabilities(url: &str) -> Result<Capabilities> {
+    known_capabilities(url)?.ok_or_else(|| {
+        let message = "what a store behind a server can do is told when it is opened";
+        Error::new(ErrorKind::Unsupported, message)
+    })
+}
+
+/// [`capabilities`], or nothing where only the opened store can tell.
+pub(crate) fn known_capabilities(url: &str) -> Result<Option<Capabilities>> {
     let url: StoreUrl = url.parse()?;
     match url.engine() {
-        "memory" => Ok(keyward_memory::Options::from_url(url)?.capabilities()),
-        "embedded" => Ok(keyward_embedded::Options::from_url(url)?.1.capabilities()),
+        "memory" => Ok(Some(keyward_memory::Options::from_url(url)?.capabilities())),
+        "embedded" => Ok(Some(keyward_embedded::Options::from_url(url)?.1.capabilities())),
         "postgres" | "postgresql" => {
             keyward_postgres::Options::from_url(url)?;
-            Ok(keyward_postgres::Options::capabilities())
+            Ok(Some(keyward_postgres::Options::capabilities()))
+        }
+        "keyward+http" | "keyward+https" => {
+            keyward_remote::Options::from_url(url)?;
+            Ok(None)
         }
         other => Err(unknown_engine(other)),
     }
@@ -81,9 +98,16 @@ fn open_memory(url: StoreUrl) -> Result<Store> {
     Ok(Store::new(Memory::with(options, SystemClock)))
 }
 
+async fn open_remote(url: StoreUrl) -> Result<Store> {
+    let (address, options) = keyward_remote::Options::from_url(url)?;
+    Ok(Store::new(Remote::open(&address, &options).await?))
+}
+
 fn unknown_engine(name: &str) -> Error {
-    let message =
-        format!("there is no engine called {name:?}; there are embedded, postgres and memory");
+    let message = format!(
+        "there is no engine called {name:?}; there are embedded, postgres, keyward+http, \
+         keyward+https and memory"
+    );
     Error::new(ErrorKind::Invalid, message)
 }
 

@@ -27,6 +27,9 @@ pub enum ErrorKind {
     Unsupported,
     /// The store cannot be opened where or how it was asked for. Change the URL or the place.
     Misplaced,
+    /// The credential that was shown does not allow this, or is none that is known. Nothing was
+    /// done. Use another one.
+    Forbidden,
     /// The engine could not be reached or was busy. Nothing was done. Try again.
     Unavailable,
     /// The engine may or may not have done it. Read before trying again.
@@ -47,6 +50,7 @@ impl ErrorKind {
             Self::LimitExceeded => "limit-exceeded",
             Self::Unsupported => "unsupported",
             Self::Misplaced => "misplaced",
+            Self::Forbidden => "forbidden",
             Self::Unavailable => "unavailable",
             Self::OutcomeUnknown => "outcome-unknown",
             Self::Full => "full",
@@ -62,6 +66,7 @@ impl ErrorKind {
             Self::LimitExceeded => "Make the request smaller, or split it; nothing was done.",
             Self::Unsupported => "Use an engine that can do this; nothing was done.",
             Self::Misplaced => "Change the store's URL or the place it points to.",
+            Self::Forbidden => "Use a credential that may do this; nothing was done.",
             Self::Unavailable => "Try again; nothing was done.",
             Self::OutcomeUnknown => {
                 "It may or may not have been done: read the keys before trying again."

@@ -23,6 +23,22 @@ impl KeyRange {
         Self { start: Bytes::new(), end: None }
     }
 
+    /// The keys whose encoded bytes lie between a start (inclusive) and an end (exclusive; `None` is
+    /// "to the end"): a range that was taken apart with [`KeyRange::start`] and [`KeyRange::end`], to
+    /// be sent somewhere. Any bytes are bounds, since they are only compared with.
+    ///
+    /// ```
+    /// use keyward_key::{KeyRange, Prefix};
+    ///
+    /// let notes = KeyRange::under(&Prefix::parse("user:7:notes")?);
+    /// let sent = (notes.start().to_vec(), notes.end().map(<[u8]>::to_vec));
+    /// assert_eq!(KeyRange::from_bounds(sent.0, sent.1), notes);
+    /// # Ok::<(), keyward_key::ParseError>(())
+    /// ```
+    pub fn from_bounds(start: impl Into<Bytes>, end: Option<impl Into<Bytes>>) -> Self {
+        Self { start: start.into(), end: end.map(Into::into) }
+    }
+
     /// The keys below `prefix`, at any depth. The key that is the prefix itself is not below it.
     pub fn under(prefix: &Prefix) -> Self {
         Self::starting_with(prefix.below())
@@ -88,6 +104,26 @@ impl KeyRange {
     /// The part of this range before `prefix` and everything below it (for going down).
     pub fn before_prefix(&self, prefix: &Prefix) -> Self {
         self.ending_at(prefix.below().into())
+    }
+
+    /// Where the range begins, as bytes of the encoding.
+    pub fn start(&self) -> &[u8] {
+        &self.start
+    }
+
+    /// Where the range ends, as bytes of the encoding; `None` is "nowhere".
+    pub fn end(&self) -> Option<&[u8]> {
+        self.end.as_deref()
+    }
+
+    /// Whether every key of this range lies in `other` as well.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let ends_before = match (&self.end, &other.end) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(end), Some(other)) => end <= other,
+        };
+        self.is_empty() || (self.start >= other.start && ends_before)
     }
 
     /// Whether `key` lies in the range.

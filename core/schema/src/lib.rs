@@ -26,6 +26,7 @@ mod nearest;
 mod places;
 mod problem;
 mod property;
+mod published;
 mod shape;
 mod url;
 mod value;
@@ -42,4 +43,5 @@ pub use model::{
     Part, Schema, Scope, Share, Space, StoreDeclaration, ValueKind,
 };
 pub use problem::{Problem, Problems, Severity};
+pub use published::Published;
 pub use value::{Mismatch, ValueSchema};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use keyward_key::Pattern;
@@ -24,6 +25,8 @@ pub struct Schema {
     pub locks: Vec<LockTree>,
     /// Where in the file it says what a store may refuse.
     pub(crate) places: Places,
+    /// The text of the file.
+    pub(crate) text: Arc<str>,
 }
 
 impl Schema {

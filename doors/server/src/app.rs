@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
+use keyward::schema::Schema;
 use keyward::{Clock, Data, Store};
 use tokio::sync::Semaphore;
 
@@ -23,6 +24,7 @@ pub(crate) struct App(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    schema: Schema,
     stores: Stores,
     auth: Auth,
     audit: Audit,
@@ -55,6 +57,7 @@ impl App {
         let (audit, scribe) =
             audit::open(control.clone(), clock.clone(), config.audit_kept, run.clone());
         let app = Self(Arc::new(Inner {
+            schema: data.schema().clone(),
             stores,
             auth: Auth::new(keys, tokens, local),
             audit,
@@ -71,6 +74,11 @@ impl App {
             watches: Arc::new(Semaphore::new(config.limits.watches_max)),
         }));
         Ok((app, scribe))
+    }
+
+    /// What is declared.
+    pub fn schema(&self) -> &Schema {
+        &self.0.schema
     }
 
     pub fn stores(&self) -> &Stores {

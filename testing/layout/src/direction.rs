@@ -42,6 +42,8 @@ const BUILD: &[Row] = &[
 /// What tests may use besides.
 const TEST: &[Row] = &[
     ("*", &["testing/testkit"]),
+    // An engine that speaks to a server is tried on a real one.
+    ("engines/remote", &["doors/server", "keyward"]),
     // Examples in the documentation need some engine.
     ("core/engine", &["engines/memory"]),
     ("testing/testkit", &["engines/memory"]),
@@ -129,6 +131,7 @@ mod tests {
         for (from, to) in [
             ("engines/memory", "testing/testkit"),
             ("core/engine", "engines/memory"),
+            ("engines/remote", "doors/server"),
             ("services/records", "engines/memory"),
         ] {
             assert_eq!(refused_edge(from, to, Use::Test), None);

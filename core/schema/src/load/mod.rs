@@ -129,11 +129,16 @@ fn read(text: &str, file: &str, folder: Option<&Path>) -> Result<(Schema, Proble
         report.error("duplicate-key", at, message, "keep one of the two");
     }
     let root = Table::new("a schema", 0..0, document.get_ref());
-    let schema = read_root(&root, folder, &mut report);
+    let schema = read_root(&root, text, folder, &mut report);
     if report.has_errors() { Err(report.finish()) } else { Ok((schema, report.finish())) }
 }
 
-fn read_root(root: &Table<'_, '_>, folder: Option<&Path>, report: &mut Report<'_>) -> Schema {
+fn read_root(
+    root: &Table<'_, '_>,
+    text: &str,
+    folder: Option<&Path>,
+    report: &mut Report<'_>,
+) -> Schema {
     root.only(&["stores", "spaces", "locks"], report);
     let mut places = Places::default();
     let tables = root.tables("stores", "stores", "store", STORES_MAX, report);
@@ -176,5 +181,5 @@ fn read_root(root: &Table<'_, '_>, folder: Option<&Path>, report: &mut Report<'_
     // A draft without a result has been told as an error, so the schema is not given out.
     let spaces: Vec<Space> = spaces.into_iter().filter_map(|draft| draft.space).collect();
     let locks: Vec<LockTree> = locks.into_iter().filter_map(|draft| draft.tree).collect();
-    Schema { stores: stores.declared, spaces, locks, places }
+    Schema { stores: stores.declared, spaces, locks, places, text: text.into() }
 }

@@ -44,9 +44,6 @@ pub(crate) async fn commit(
     mut drafts: Vec<Draft>,
     mark: Option<&Mark>,
 ) -> Result<Committed> {
-    if commit.writes.is_empty() && commit.checks.is_empty() && drafts.is_empty() {
-        return Err(Problem::invalid("a commit has at least one check, write or message"));
-    }
     for check in &commit.checks {
         admit(who, served, &check.key, Need::Read)?;
     }
@@ -62,6 +59,21 @@ pub(crate) async fn commit(
         }
         touch(who, &draft.queue, draft.id.as_deref());
     }
+    apply(who, served, commit, lock, &drafts, mark).await
+}
+
+/// Does what [`commit`] does, for those who were admitted.
+pub(super) async fn apply(
+    who: &Identity,
+    served: &Served,
+    commit: Commit,
+    lock: Option<&Ticket>,
+    drafts: &[Draft],
+    mark: Option<&Mark>,
+) -> Result<Committed> {
+    if commit.writes.is_empty() && commit.checks.is_empty() && drafts.is_empty() {
+        return Err(Problem::invalid("a commit has at least one check, write or message"));
+    }
     let store = served.store();
     let (checks, writes) = (commit.checks.len(), commit.writes.len());
     let (commit, fenced) = Fenced::add(who, served, commit, lock)?;
@@ -69,9 +81,9 @@ pub(crate) async fn commit(
         if let Some(mark) = mark
             && let Some(replay) = mark.replay(store).await?
         {
-            return Ok(replayed(&commit, &drafts, replay));
+            return Ok(replayed(&commit, drafts, replay));
         }
-        let (mut whole, enqueued) = enqueued(served, commit.clone(), &drafts).await?;
+        let (mut whole, enqueued) = enqueued(served, commit.clone(), drafts).await?;
         if let Some(mark) = mark {
             whole = match drafts.is_empty() {
                 true => mark.added_to(store, whole, true)?,
@@ -81,7 +93,7 @@ pub(crate) async fn commit(
         match store.commit(whole).await? {
             Outcome::Applied { revision, mut versions } => {
                 versions.truncate(writes);
-                count(served, &drafts, &enqueued)?;
+                count(served, drafts, &enqueued)?;
                 return Ok(Committed::Applied { revision, versions, enqueued, replayed: false });
             }
             Outcome::Conflicted { mut failed } => {
@@ -89,7 +101,7 @@ pub(crate) async fn commit(
                     && failed.iter().any(|check| *check >= checks)
                     && let Some(replay) = mark.replay(store).await?
                 {
-                    return Ok(replayed(&commit, &drafts, replay));
+                    return Ok(replayed(&commit, drafts, replay));
                 }
                 fenced.check(served, &failed).await?;
                 failed.retain(|check| *check < checks);

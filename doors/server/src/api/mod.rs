@@ -13,6 +13,7 @@ pub(crate) mod messages;
 pub(crate) mod migrations;
 pub(crate) mod once;
 pub(crate) mod queues;
+pub(crate) mod raw;
 pub(crate) mod reach;
 pub(crate) mod records;
 pub(crate) mod spaces;

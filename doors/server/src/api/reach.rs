@@ -4,7 +4,13 @@
 //! lies below `shared`. Nobody reaches Keyward's own keys below `system`, and nobody writes keys that
 //! are made by something else: records of declared spaces, their indexes, locks, queues.
 
-use keyward::{Key, Prefix, is_reserved};
+//!
+//! Through the routes of engines (`api/raw.rs`) somebody who may run a store, and is nobody in
+//! particular, reaches Keyward's own keys as well: indexes, locks, queues, catalogs. What the server
+//! itself goes by, its API keys, its audit log, what it has counted and which requests it has done,
+//! nobody reaches, whichever store it lies in.
+
+use keyward::{Key, KeyRange, Prefix, is_reserved};
 
 use crate::auth::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
@@ -13,6 +19,8 @@ use crate::stores::Served;
 const OWN: &str = "user";
 const SHARED: &str = "shared";
 const MACHINERY: &str = "system";
+/// What the server itself goes by, below [`MACHINERY`].
+const OF_THE_SERVER: [&str; 2] = ["server", "idempotency"];
 
 /// Lets a caller read or write the entry of a key, or says which rule is against it. What it says
 /// does not depend on what is stored.
@@ -80,6 +88,66 @@ pub(crate) fn admit_prefix(who: &Identity, served: &Served, prefix: &Prefix) -> 
 /// Keyward's own keys as well.
 pub(crate) fn is_shown(key: &Key) -> bool {
     key.first() != MACHINERY
+}
+
+/// Lets a caller read or write an entry as an engine does. What it says does not depend on what is
+/// stored.
+pub(crate) fn admit_raw(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<()> {
+    if !runs(who, served) {
+        return admit(who, served, key, need);
+    }
+    if need > Need::Read {
+        who.touches(key);
+    }
+    who.require(need, &Target::Store(&served.name))?;
+    match Closed::to(who, served).over(key) {
+        Some(_) => Err(machinery(key)),
+        None => Ok(()),
+    }
+}
+
+/// Lets a caller scan or watch a range as an engine does, and tells what of it they do not see.
+pub(crate) fn admit_range(who: &Identity, served: &Served, range: &KeyRange) -> Result<Closed> {
+    who.require(Need::Read, &Target::Store(&served.name))?;
+    let closed = Closed::to(who, served);
+    let within = |root: &Key| range.is_within(&KeyRange::subtree(root));
+    if !range.is_empty() && closed.0.iter().any(within) {
+        return Err(Problem::new("reserved", "this range belongs to Keyward itself")
+            .hint("Ask for another one."));
+    }
+    if let Some(user) = who.caller().user_id() {
+        let roots = [Key::from_segments([OWN, user]), Key::from_segments([SHARED])];
+        if !roots.iter().flatten().any(within) {
+            return Err(foreign(user));
+        }
+    }
+    Ok(closed)
+}
+
+/// Whether a caller may run a store, and is nobody in particular.
+fn runs(who: &Identity, served: &Served) -> bool {
+    who.caller().user_id().is_none()
+        && who.scopes().allow(Need::Admin, &Target::Store(&served.name))
+}
+
+/// What a caller does not reach, whatever range they ask for: some keys and all below them.
+#[derive(Debug, Clone)]
+pub(crate) struct Closed(Vec<Key>);
+
+impl Closed {
+    fn to(who: &Identity, served: &Served) -> Self {
+        // A plain word is its own encoding.
+        let machinery = Key::from_stored(MACHINERY);
+        Self(match runs(who, served) {
+            true => OF_THE_SERVER.iter().map(|part| machinery.child(part)).collect(),
+            false => vec![machinery],
+        })
+    }
+
+    /// The key that is not reached, and nothing below it, if this one lies there.
+    pub fn over(&self, key: &Key) -> Option<&Key> {
+        self.0.iter().find(|root| KeyRange::subtree(root).contains(key))
+    }
 }
 
 fn machinery(key: &Key) -> Problem {

@@ -1,7 +1,7 @@
 //! Which declared spaces a caller reaches.
 
 use keyward::records::Space;
-use keyward::schema::Space as Declaration;
+use keyward::schema::{Published, Schema, Space as Declaration};
 
 use crate::auth::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
@@ -48,6 +48,18 @@ pub(crate) fn list<'s>(
         let spaces = spaces.filter(|space| is_reached(who, served, &space.name));
         (served, spaces.collect())
     })
+}
+
+/// The schema, as far as a caller reaches its stores and spaces.
+pub(crate) fn publish(who: &Identity, schema: &Schema) -> Published {
+    let reads = |target: &Target<'_>| who.require(Need::Read, target).is_ok();
+    schema.publish(
+        |store| reads(&Target::Store(store)),
+        |space| {
+            let store = schema.space(space).map_or("", |space| &space.store);
+            reads(&Target::Space { space, store })
+        },
+    )
 }
 
 fn is_reached(who: &Identity, served: &Served, space: &str) -> bool {

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use keyward::{Commit, Expect, Key, Version};
+use keyward::{Commit, Entry, Expect, Key, Version};
 use serde::Deserialize;
 use serde_json::json as value;
 use serde_json::value::RawValue;
@@ -75,7 +75,7 @@ impl<'b> EnqueueDraft<'b> {
 /// What a key must be.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct CheckBody {
+pub(super) struct CheckBody {
     key: String,
     /// The version it must have; null, if it must not be there.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -114,27 +114,33 @@ struct PutBody<'b> {
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct KeyBody {
-    key: String,
+pub(super) struct KeyBody {
+    pub key: String,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct AddBody {
-    key: String,
-    amount: i64,
+pub(super) struct AddBody {
+    pub key: String,
+    pub amount: i64,
+}
+
+/// A commit of checks, to which writes are added.
+pub(super) fn checked(checks: &[CheckBody]) -> Result<Commit> {
+    let mut commit = Commit::new();
+    for check in checks {
+        let expect = match &check.version {
+            Some(version) => Expect::Version(Version::parse(version)),
+            None => Expect::Absent,
+        };
+        commit = commit.check(key(&check.key)?, expect);
+    }
+    Ok(commit)
 }
 
 impl CommitBody<'_> {
     fn commit(&self) -> Result<Commit> {
-        let mut commit = Commit::new();
-        for check in &self.checks {
-            let expect = match &check.version {
-                Some(version) => Expect::Version(Version::parse(version)),
-                None => Expect::Absent,
-            };
-            commit = commit.check(key(&check.key)?, expect);
-        }
+        let mut commit = checked(&self.checks)?;
         for write in &self.writes {
             commit = match write {
                 WriteBody::Put(put) => {
@@ -151,7 +157,7 @@ impl CommitBody<'_> {
 /// A commit that was applied.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct AppliedBody {
+pub(super) struct AppliedBody {
     /// The commit's place in the store's history, on engines that keep one.
     revision: Option<u64>,
     /// The new version of each written key, in the order of the writes; null for deletes.
@@ -190,7 +196,13 @@ async fn commit(
     let (lock, mark) = (lock(content.headers())?, content.mark(&who)?);
     let keys: Vec<Key> = commit.checks.iter().map(|check| check.key.clone()).collect();
     let served = app.store(&store)?;
-    match commits::commit(&who, served, commit, lock.as_ref(), drafts, mark.as_ref()).await? {
+    let done = commits::commit(&who, served, commit, lock.as_ref(), drafts, mark.as_ref()).await?;
+    answer(done, &keys)
+}
+
+/// What is said about a commit that checked these keys.
+pub(super) fn answer(committed: Committed, keys: &[Key]) -> Result<Response<Body>> {
+    match committed {
         Committed::Applied { revision, versions, enqueued, replayed } => {
             let revision = revision.map_or("null".to_owned(), |revision| revision.to_string());
             let versions = versions.iter().map(|version| match version {
@@ -220,16 +232,28 @@ async fn commit(
 /// Keys to read.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct KeysBody {
+pub(super) struct KeysBody {
     /// Up to 1000.
     #[schema(max_items = 1000)]
     keys: Vec<String>,
 }
 
+impl KeysBody {
+    pub fn read(&self) -> Result<Vec<Key>> {
+        if self.keys.len() > PAGE_MAX {
+            let detail = format!("up to {PAGE_MAX} keys are read at once, not {}", self.keys.len());
+            return Err(
+                Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time.")
+            );
+        }
+        self.keys.iter().map(|text| key(text)).collect()
+    }
+}
+
 /// What some keys hold.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct EntriesBody {
+pub(super) struct EntriesBody {
     /// In the order of the keys; null, where there is nothing.
     entries: Vec<Option<serde_json::Value>>,
 }
@@ -249,16 +273,16 @@ async fn get_many(
     At(store): At<String>,
     content: Content,
 ) -> Result<Response<Body>> {
-    let asked: KeysBody = content.read()?;
-    if asked.keys.len() > PAGE_MAX {
-        let detail = format!("up to {PAGE_MAX} keys are read at once, not {}", asked.keys.len());
-        return Err(Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time."));
-    }
-    let keys = asked.keys.iter().map(|text| key(text)).collect::<Result<Vec<_>>>()?;
+    let keys = content.read::<KeysBody>()?.read()?;
     let entries = commits::get_many(&who, app.store(&store)?, &keys).await?;
-    let entries = keys.iter().zip(&entries).map(|(key, entry)| match entry {
+    Ok(held(&keys, &entries))
+}
+
+/// What some keys hold, in their order.
+pub(super) fn held(keys: &[Key], entries: &[Option<Entry>]) -> Response<Body> {
+    let entries = keys.iter().zip(entries).map(|(key, entry)| match entry {
         Some(entry) => text::entry(key, entry),
         None => "null".to_owned(),
     });
-    Ok(json(StatusCode::OK, Object::new().list("entries", entries).finish()))
+    json(StatusCode::OK, Object::new().list("entries", entries).finish())
 }

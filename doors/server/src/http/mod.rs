@@ -21,8 +21,10 @@ mod pages;
 mod places;
 mod questions;
 mod queues;
+mod raw;
 mod records;
 mod request;
+mod schema;
 mod spaces;
 mod stores;
 mod text;
@@ -56,6 +58,8 @@ fn described() -> (Router<App>, OpenApi) {
     let base = OpenApiBuilder::new().info(info).build();
     let (router, mut api) = OpenApiRouter::with_openapi(base)
         .merge(stores::routes())
+        .merge(schema::routes())
+        .merge(raw::routes())
         .merge(entries::routes())
         .merge(commits::routes())
         .merge(watch::routes())

@@ -1,9 +1,13 @@
 //! What there is: `/v1/stores`.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use keyward::{Durability, Tier, WatchSupport};
+use keyward::{
+    Capabilities, Consistency, Durability, ExpirySupport, Limits, ScanOrder, Tier, WatchSupport,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -11,6 +15,7 @@ use utoipa_axum::routes;
 
 use super::answer::json;
 use super::request::At;
+use crate::api::raw;
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
 use crate::problem::{Problem, ProblemAnswers, Result};
@@ -39,6 +44,97 @@ struct StoreBody {
     value_bytes_max: usize,
     /// Its declared spaces.
     spaces: Vec<String>,
+    contract: ContractBody,
+}
+
+/// What the routes below `raw` promise, and how large things may be there.
+#[derive(Debug, Serialize, ToSchema)]
+struct ContractBody {
+    /// Whether scans come in key order.
+    ordered: bool,
+    /// How many milliseconds a read may be behind; 0, if it sees every write.
+    lag_ms: u64,
+    /// Whether commits may carry checks.
+    compare: bool,
+    /// Whether commits may add to numbers.
+    add: bool,
+    /// Whether a watch can be resumed; null, if changes cannot be watched.
+    watch: Option<&'static str>,
+    /// How finely entries expire; null, if they cannot.
+    expiry: Option<ExpiryBody>,
+    /// `synced`, `relaxed` or `volatile`: what a commit survives that was acknowledged.
+    durability: &'static str,
+    limits: LimitsBody,
+}
+
+/// How finely entries expire, by the server's clock.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExpirySupport)]
+struct ExpiryBody {
+    /// Ends are rounded up to a multiple of so many milliseconds.
+    granularity_ms: u64,
+    /// The shortest time to live.
+    ttl_ms_min: u64,
+}
+
+/// How large things may be.
+#[derive(Debug, Serialize, ToSchema)]
+struct LimitsBody {
+    key_bytes_max: usize,
+    value_bytes_max: usize,
+    metadata_bytes_max: usize,
+    commit_keys_max: usize,
+    commit_bytes_max: usize,
+    get_keys_max: usize,
+    scan_rows_max: usize,
+}
+
+impl From<Limits> for LimitsBody {
+    fn from(limits: Limits) -> Self {
+        Self {
+            key_bytes_max: limits.key_bytes_max,
+            value_bytes_max: limits.value_bytes_max,
+            metadata_bytes_max: limits.metadata_bytes_max,
+            commit_keys_max: limits.commit_keys_max,
+            commit_bytes_max: limits.commit_bytes_max,
+            get_keys_max: limits.get_keys_max,
+            scan_rows_max: limits.scan_rows_max,
+        }
+    }
+}
+
+fn contract(capabilities: &Capabilities, limits: Limits) -> ContractBody {
+    let ms =
+        |time: Duration| u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    ContractBody {
+        ordered: capabilities.scan_order == ScanOrder::Ordered,
+        lag_ms: match capabilities.consistency {
+            Consistency::Strong => 0,
+            Consistency::Eventual { lag } => ms(lag).max(1),
+        },
+        compare: capabilities.compare,
+        add: capabilities.add,
+        watch: match capabilities.watch {
+            WatchSupport::Resumable => Some("resumable"),
+            WatchSupport::Unsupported => None,
+        },
+        expiry: match capabilities.expiry {
+            ExpirySupport::Supported { granularity, ttl_min } => {
+                Some(ExpiryBody { granularity_ms: ms(granularity), ttl_ms_min: ms(ttl_min) })
+            }
+            ExpirySupport::Unsupported => None,
+        },
+        durability: durability(capabilities.durability),
+        limits: limits.into(),
+    }
+}
+
+fn durability(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Synced => "synced",
+        Durability::Relaxed => "relaxed",
+        Durability::Volatile => "volatile",
+    }
 }
 
 /// Stores.
@@ -56,7 +152,7 @@ pub(super) fn tier(tier: Tier) -> &'static str {
     }
 }
 
-fn body(served: &Served) -> StoreBody {
+fn body(app: &App, served: &Served) -> StoreBody {
     let capabilities = served.store().capabilities();
     let limits = served.store().limits();
     StoreBody {
@@ -64,14 +160,11 @@ fn body(served: &Served) -> StoreBody {
         engine: capabilities.engine,
         tier: tier(capabilities.tier()),
         watch: !matches!(capabilities.watch, WatchSupport::Unsupported),
-        durability: match capabilities.durability {
-            Durability::Synced => "synced",
-            Durability::Relaxed => "relaxed",
-            Durability::Volatile => "volatile",
-        },
+        durability: durability(capabilities.durability),
         key_bytes_max: limits.key_bytes_max,
         value_bytes_max: limits.value_bytes_max,
         spaces: served.records.declarations().map(|space| space.name.clone()).collect(),
+        contract: contract(capabilities, raw::limits(served.store(), app.limits().body_bytes_max)),
     }
 }
 
@@ -90,7 +183,9 @@ pub(super) fn answer(body: &impl Serialize) -> Result<Response<Body>> {
 )]
 async fn list(State(app): State<App>, who: Identity) -> Result<Response<Body>> {
     let reached = |served: &&Served| who.require(Need::Read, &Target::Store(&served.name)).is_ok();
-    answer(&StoresBody { items: app.stores().iter().filter(reached).map(body).collect() })
+    answer(&StoresBody {
+        items: app.stores().iter().filter(reached).map(|it| body(&app, it)).collect(),
+    })
 }
 
 /// Shows what a store can do.
@@ -108,5 +203,5 @@ async fn show(
 ) -> Result<Response<Body>> {
     let served = app.store(&store)?;
     who.require(Need::Read, &Target::Store(&served.name))?;
-    answer(&body(served))
+    answer(&body(&app, served))
 }

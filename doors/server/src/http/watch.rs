@@ -78,6 +78,15 @@ async fn watch(
     };
     let since = resumed.or(asked.since).map(Revision);
     let events = watching::watch(&who, app.store(&store)?, &prefix(&asked.prefix)?, since)?;
+    told(app, events, headers)
+}
+
+/// Tells events for as long as the client listens, the server runs and the credential is valid.
+pub(super) fn told(
+    app: App,
+    events: impl Stream<Item = Result<Event>> + Send + 'static,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
     let open = Open::new(&app)?;
     let told = events.map(move |event| {
         let _held = &open;

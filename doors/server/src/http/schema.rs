@@ -1,0 +1,43 @@
+//! What is declared, as a whole: `/v1/schema`.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Response;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::stores::answer;
+use crate::api::spaces;
+use crate::app::App;
+use crate::auth::Identity;
+use crate::problem::{ProblemAnswers, Result};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show))
+}
+
+/// A schema.
+#[derive(Serialize, ToSchema)]
+struct SchemaBody {
+    /// The text of a schema file, without where stores are and without the schemas of values.
+    text: String,
+    /// By space, the JSON Schema of its values.
+    values: BTreeMap<String, Value>,
+}
+
+/// Shows the schema, as far as the caller reaches its stores and spaces: what a program needs to work
+/// on a store by itself.
+#[utoipa::path(
+    get,
+    path = "/v1/schema",
+    tag = "spaces",
+    responses((status = 200, description = "The schema", body = SchemaBody), ProblemAnswers),
+)]
+async fn show(State(app): State<App>, who: Identity) -> Result<Response<Body>> {
+    let published = spaces::publish(&who, app.schema());
+    answer(&SchemaBody { text: published.text, values: published.values })
+}

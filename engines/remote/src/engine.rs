@@ -1,0 +1,152 @@
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::{Method, StatusCode};
+use keyward_engine::{
+    BoxFuture, BoxStream, Capabilities, Commit, Engine, Entry, Error, ErrorKind, Event, Outcome,
+    Page, Result, Revision, Scan, Stats, WatchSupport, cannot_watch,
+};
+use keyward_key::{Key, KeyRange};
+
+use crate::contract::{AllTold, Told};
+use crate::error::{Asks, senseless};
+use crate::{Address, Connection, Options, watch, wire};
+
+/// A store that a Keyward server serves. Clones share its connections.
+///
+/// A commit is sent once: if its answer is lost, the error is
+/// [`OutcomeUnknown`](ErrorKind::OutcomeUnknown), and it is for the caller to read. Reads, and whatever
+/// the server says it has not done, are asked again a few times. A watch whose connection breaks goes on
+/// where it was.
+#[derive(Clone)]
+pub struct Remote {
+    connection: Connection,
+    /// The path of the store's own routes.
+    path: Arc<str>,
+    capabilities: Arc<Capabilities>,
+}
+
+impl Remote {
+    /// Opens a store of a server, which must have it: what it can do is asked for. Without a name,
+    /// the only store that the key reaches is taken.
+    ///
+    /// Needs a Tokio runtime, which must go on as long as the store is used.
+    pub async fn open(address: &Address, options: &Options) -> Result<Self> {
+        let connection = Connection::new(&address.server, options)?;
+        let told = match &address.store {
+            Some(name) => {
+                let body = connection.get(&format!("/v1/stores/{}", segment(name))).await?;
+                serde_json::from_slice::<Told>(&body).map_err(senseless)?
+            }
+            None => only(&connection.get("/v1/stores").await?)?,
+        };
+        Ok(Self {
+            connection,
+            path: format!("/v1/stores/{}/raw", segment(&told.name)).into(),
+            capabilities: Arc::new(told.capabilities(address.engine)?),
+        })
+    }
+
+    /// Asks for something that only looks.
+    async fn look(&self, what: &str, body: String) -> Result<Bytes> {
+        let path = format!("{}/{what}", self.path);
+        self.connection.expect(Method::POST, &path, body.into(), Asks::Looks).await
+    }
+}
+
+/// The one store that there is.
+fn only(body: &Bytes) -> Result<Told> {
+    let AllTold { mut items } = serde_json::from_slice(body).map_err(senseless)?;
+    match (items.pop(), items.as_slice()) {
+        (Some(only), []) => Ok(only),
+        (None, _) => {
+            let message = "the server has no store that this API key reaches";
+            Err(Error::new(ErrorKind::Forbidden, message))
+        }
+        (Some(last), others) => {
+            let names = others.iter().chain([&last]).map(|told| told.name.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            let message = format!("the server has several stores, so one must be named: {names}");
+            Err(Error::new(ErrorKind::Misplaced, message))
+        }
+    }
+}
+
+/// A segment of a path, percent-encoded.
+fn segment(text: &str) -> String {
+    let mut path = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                path.push(char::from(byte));
+            }
+            byte => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    path
+}
+
+impl Engine for Remote {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
+        Box::pin(async move {
+            if keys.is_empty() {
+                return Ok(Vec::new());
+            }
+            let body = self.look("get", wire::keys(keys)).await?;
+            wire::entries(&body, keys.len())
+        })
+    }
+
+    fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(async move { wire::page(&self.look("scan", wire::scan(scan)).await?, scan.want) })
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
+        Box::pin(async move {
+            let path = format!("{}/commit", self.path);
+            let (body, asks) = (wire::commit(&commit).into(), Asks::Changes);
+            drop(commit);
+            let answer = self.connection.ask(Method::POST, &path, body, asks).await?;
+            if answer.status.is_success() {
+                return wire::applied(&answer.body).map_err(|error| {
+                    let message = "the commit was applied, but what was said of it makes no sense";
+                    Error::new(ErrorKind::OutcomeUnknown, message).caused_by(error)
+                });
+            }
+            match answer.problem() {
+                Some(problem) if answer.status == StatusCode::PRECONDITION_FAILED => {
+                    Ok(wire::conflicted(&problem))
+                }
+                _ => Err(self.connection.refused(answer, asks)),
+            }
+        })
+    }
+
+    fn watch(&self, range: KeyRange, since: Option<Revision>) -> BoxStream<'static, Result<Event>> {
+        match self.capabilities.watch {
+            WatchSupport::Resumable => {
+                let path = format!("{}/watch", self.path);
+                watch::watch(self.connection.clone(), path, range, since)
+            }
+            WatchSupport::Unsupported => cannot_watch(self.capabilities.engine),
+        }
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        Box::pin(async move {
+            wire::stats(&self.connection.get(&format!("{}/stats", self.path)).await?)
+        })
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Remote");
+        shown.field("connection", &self.connection).field("path", &self.path).finish()
+    }
+}
