@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use keyward_engine::{Capabilities, Error as StoreError, ErrorKind, ExpirySupport, Store};
+use keyward_engine::{Capabilities, Error as StoreError, ErrorKind, ExpirySupport, Limits, Store};
 use keyward_engine::{SystemClock, Tier};
 use keyward_records::{Caller, Error, Records, Result, Space};
 use keyward_schema::{Problem, Problems, Schema, StoreLimits};
@@ -181,6 +181,15 @@ impl Data {
             Tier::Recoverable | Tier::Advisory => "memory:?tier=recoverable",
         };
         self.records_in(store, open::open(url).await?.with_limits(real.limits))
+    }
+
+    /// How large things may be in a store, which need not be there. One behind a server is opened, to
+    /// ask it.
+    pub async fn limits(&self, store: &str) -> Result<Limits> {
+        match open::known_capabilities(&self.url(store)?)? {
+            Some(known) => Ok(known.limits),
+            None => Ok(*self.records(store).await?.store().limits()),
+        }
     }
 
     /// A space, as a caller reaches it. Its store is made if it does not exist.

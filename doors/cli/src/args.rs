@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use keyward::schema::Schema;
 use keyward::{Data, Store, StoreUrl};
 
 use crate::command::Command;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+use crate::served::Served;
 use crate::{config, output};
 
 /// The data layer over key-value stores.
@@ -23,6 +25,9 @@ use crate::{config, output};
 /// A schema file declares what stores hold: keyward schema checks it, keyward record reads and
 /// writes what it declares. It is --schema FILE, else KEYWARD_SCHEMA, else what the config file says
 /// (schema = "FILE"), else ./keyward.schema.toml.
+///
+/// With --server URL, or KEYWARD_SERVER, commands work on the stores of a server instead: -s then names
+/// one of them, and the schema is the server's. The API key comes from KEYWARD_KEY or --key-file.
 ///
 /// Keys are segments with colons between them (user:7:name); values are JSON. A prefix such as
 /// user:7 means everything below it: user:7:name, but neither user:7 itself nor user:70.
@@ -63,9 +68,29 @@ pub struct Target {
         hide_env_values = true
     )]
     schema: Option<PathBuf>,
-    /// Whether the store was named for this command, not for all of them.
+    /// A server to work on, for example http://127.0.0.1:7480; -s then names one of its stores
+    #[arg(long, global = true, value_name = "URL", env = "KEYWARD_SERVER", hide_env_values = true)]
+    server: Option<String>,
+    /// The file with the API key for the server; without it, the key is in KEYWARD_KEY
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "KEYWARD_KEY_FILE",
+        hide_env_values = true
+    )]
+    key_file: Option<PathBuf>,
+    /// What of this was said for this command, not for all of them.
     #[arg(skip)]
-    store_is_asked_for: bool,
+    asked_for: AskedFor,
+}
+
+/// What was said for this command, not for all of them.
+#[derive(Debug, Clone, Copy, Default)]
+struct AskedFor {
+    store: bool,
+    schema: bool,
+    server: bool,
 }
 
 /// In which form.
@@ -81,8 +106,57 @@ struct Shape {
 }
 
 impl Target {
+    /// The server that is meant, if one is. A URL after -s means that store, whatever the environment
+    /// says.
+    pub fn server(&self) -> Result<Option<Served>> {
+        let Some(server) = self.server.as_deref().filter(|server| !server.is_empty()) else {
+            return Ok(None);
+        };
+        let store = self.store.as_deref().filter(|_| self.asked_for.store);
+        match store {
+            Some(url) if url.contains(':') && !self.asked_for.server => return Ok(None),
+            Some(url) if url.contains(':') => {
+                let message = "with --server, -s is the name of one of its stores, not a URL";
+                return Err(Failure::invalid(message)
+                    .hint("Write for example -s main, or leave out one of the two."));
+            }
+            _ => {}
+        }
+        Ok(Some(Served::new(server, store, self.key_file.clone())?))
+    }
+
+    /// Refuses what can only be done where the store is.
+    pub fn refuse_server(&self, what: &str, hint: &str) -> Result {
+        match self.server()? {
+            None => Ok(()),
+            Some(server) => {
+                let message = format!("{what} cannot be done through {}", server.name());
+                Err(Failure::new(Exit::Unable, "unsupported", message).hint(hint))
+            }
+        }
+    }
+
+    /// The schema of the server, if that is the one that is meant.
+    pub async fn served_schema(&self) -> Result<Option<Schema>> {
+        match self.server()? {
+            Some(server) if !self.asked_for.schema => Ok(Some(server.schema().await?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The URL of a store that an argument names: as it is, or a store of the server by its name.
+    pub fn named(&self, store: String) -> Result<String> {
+        match self.server()? {
+            Some(server) if !store.contains(':') => server.store_url(&store),
+            _ => Ok(store),
+        }
+    }
+
     /// The URL of the store.
     pub fn url(&self) -> Result<String> {
+        if let Some(server) = self.server()? {
+            return server.url();
+        }
         config::store_url(self.store.as_deref(), self.config.as_deref())
     }
 
@@ -111,14 +185,18 @@ impl Target {
 
     /// Whether the store was named for this command, not for all of them.
     pub fn store_is_asked_for(&self) -> bool {
-        self.store_is_asked_for
+        self.asked_for.store
     }
 
     /// What the schema file declares, with the stores where they are: where the schema says, unless
     /// -s says otherwise; where the schema says nothing, as for commands without a schema. Refused
     /// if what is declared does not fit the engine of a store.
-    pub fn data(&self) -> Result<Data> {
-        let data = self.placed(Data::load(&self.schema_file()?)?)?;
+    pub async fn data(&self) -> Result<Data> {
+        let data = match self.served_schema().await? {
+            Some(schema) => Data::new(schema),
+            None => Data::load(&self.schema_file()?)?,
+        };
+        let data = self.placed(data)?;
         let misfits = data.check()?.errors();
         if misfits.is_empty() { Ok(data) } else { Err(misfits.into()) }
     }
@@ -126,7 +204,13 @@ impl Target {
     /// The stores of a schema, where they are.
     pub fn placed(&self, data: Data) -> Result<Data> {
         let stores = &data.schema().stores;
-        if self.store_is_asked_for {
+        if let Some(server) = self.server()? {
+            let names: Vec<String> = stores.iter().map(|store| store.name.clone()).collect();
+            return names
+                .iter()
+                .try_fold(data, |data, name| Ok(data.at(name, server.store_url(name)?)?));
+        }
+        if self.asked_for.store {
             let [store] = &stores[..] else {
                 let message = "-s names one store, and the schema has several";
                 return Err(Failure::invalid(message).hint("Change the url in the schema file."));
@@ -198,7 +282,8 @@ impl Cli {
   keyward ls user --depth 1
   keyward export > all.jsonl
   keyward schema init
-  keyward record query notes notes_by_title --prefix k --as ada"#;
+  keyward record query notes notes_by_title --prefix k --as ada
+  keyward --server http://127.0.0.1:7480 ls"#;
 
     /// The whole command line, as help, completions and manual show it.
     pub fn definition() -> clap::Command {
@@ -215,8 +300,9 @@ impl Cli {
         let matches = definition.try_get_matches_from_mut(arguments)?;
         let mut cli =
             Self::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))?;
-        cli.target.store_is_asked_for =
-            matches.value_source("store") == Some(ValueSource::CommandLine);
+        let said = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
+        cli.target.asked_for =
+            AskedFor { store: said("store"), schema: said("schema"), server: said("server") };
         Ok(cli)
     }
 
@@ -257,11 +343,11 @@ mod tests {
 
     #[test]
     fn a_store_named_for_one_command_is_told_from_one_for_all() {
-        assert!(read("keyward -s memory: ls").unwrap().target.store_is_asked_for);
+        assert!(read("keyward -s memory: ls").unwrap().target.store_is_asked_for());
         assert!(
-            read("keyward record get notes note=1 -s memory:").unwrap().target.store_is_asked_for
+            read("keyward record get notes note=1 -s memory:").unwrap().target.store_is_asked_for()
         );
-        assert!(!read("keyward ls").unwrap().target.store_is_asked_for);
+        assert!(!read("keyward ls").unwrap().target.store_is_asked_for());
     }
 
     #[test]

@@ -52,7 +52,10 @@ impl Exit {
             "not equal: the stores after a copy (copy --verify), or two schemas (schema diff); \
              something is left (doctor), or could not be done (migrate, job watch)",
         ),
-        (Self::Forbidden, "the caller may not do this (record --as)"),
+        (
+            Self::Forbidden,
+            "the caller may not do this (record --as), or the API key may not (--server)",
+        ),
         (Self::Locked, "the lock is somebody else's: not waited for, or in vain (lock)"),
         (Self::Lost, "the lock was lost while it was held; a command under it was ended (lock)"),
         (Self::Failed, "the command that makes the value failed, now or just before (cache run)"),
@@ -90,6 +93,7 @@ impl From<ErrorKind> for Exit {
         match kind {
             ErrorKind::Invalid => Self::Invalid,
             ErrorKind::LimitExceeded | ErrorKind::Unsupported => Self::Unable,
+            ErrorKind::Forbidden => Self::Forbidden,
             ErrorKind::Unavailable => Self::Unavailable,
             ErrorKind::OutcomeUnknown => Self::OutcomeUnknown,
             ErrorKind::Misplaced | ErrorKind::Full => Self::Place,

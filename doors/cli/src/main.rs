@@ -15,6 +15,7 @@ mod pages;
 mod pretty;
 mod progress;
 mod queues;
+mod served;
 mod signals;
 mod ttl;
 

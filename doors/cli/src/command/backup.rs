@@ -30,6 +30,11 @@ struct Done {
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     let file = arguments.file;
+    target.refuse_server(
+        "a backup",
+        "Run keyward backup where the store is, without --server and KEYWARD_SERVER; or use keyward \
+         export, which works through a server.",
+    )?;
     let store = target.open_existing().await?;
     let progress = Progress::working("backing up", output);
     store.backup(&file).await?;

@@ -23,6 +23,11 @@ struct Done {
 }
 
 pub async fn run(_: Arguments, target: &Target, output: &mut Output) -> Result {
+    target.refuse_server(
+        "compacting",
+        "Stop the server, and run keyward compact where the store is, without --server and \
+         KEYWARD_SERVER.",
+    )?;
     let progress = Progress::working("compacting", output);
     let compacted = keyward::compact(&target.url()?).await?;
     drop(progress);

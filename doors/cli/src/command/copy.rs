@@ -6,7 +6,7 @@ use keyward::migrate::{Copied, Copy, Difference, Verified, verify};
 use keyward::{Consistency, Store};
 use serde::Serialize;
 
-use crate::args;
+use crate::args::{self, Target};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
@@ -19,12 +19,14 @@ use crate::progress::Progress;
 /// target is made if there is none. What it holds already is compared and written only where it
 /// differs: a copy that was interrupted or killed goes on when it is run again, and a later one
 /// brings what has changed since. Keys that only the target holds stay there unless --prune is
-/// given. -s and KEYWARD_STORE are not looked at.
+/// given. -s and KEYWARD_STORE are not looked at; with --server, a name without a colon is one of its
+/// stores.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward copy embedded:./data embedded:./copy
   keyward copy embedded:./data postgres://keyward@localhost/keyward --verify
-  keyward copy embedded:./data embedded:./mirror --prune"#)]
+  keyward copy embedded:./data embedded:./mirror --prune
+  keyward --server https://keyward.example:7480 copy main embedded:./copy"#)]
 pub struct Arguments {
     /// The store to read, for example embedded:./data
     source: String,
@@ -52,8 +54,9 @@ struct Done {
     verified: Option<u64>,
 }
 
-pub async fn run(arguments: Arguments, output: &mut Output) -> Result {
+pub async fn run(arguments: Arguments, on: &Target, output: &mut Output) -> Result {
     let Arguments { source, target, verify, prune } = arguments;
+    let (source, target) = (on.named(source)?, on.named(target)?);
     if source == target {
         return Err(Failure::invalid("the source and the target are the same store"));
     }

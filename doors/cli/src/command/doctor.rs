@@ -46,7 +46,7 @@ struct Examined<'r> {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    let data = target.data()?;
+    let data = target.data().await?;
     let mut left = 0;
     for store in &data.schema().stores {
         let Some(records) = data.existing_records(&store.name).await? else { continue };

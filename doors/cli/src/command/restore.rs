@@ -28,6 +28,11 @@ struct Done {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    target.refuse_server(
+        "restoring a backup",
+        "Run keyward restore where the store shall be, without --server and KEYWARD_SERVER; or use \
+         keyward import, which works through a server.",
+    )?;
     let progress = Progress::working("restoring", output);
     keyward::restore(&target.url()?, &arguments.file).await?;
     // Opening it proves that it can be opened.

@@ -85,9 +85,13 @@ struct Started {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    target.refuse_server(
+        "serving",
+        "A server is started where its stores are: leave out --server, and unset KEYWARD_SERVER.",
+    )?;
     log(&arguments)?;
     allow_connections();
-    let data = served(&arguments, target)?;
+    let data = served(&arguments, target).await?;
     if arguments.demo {
         demo::fill(&data).await?;
     }
@@ -129,13 +133,13 @@ fn allow_connections() {
 }
 
 /// What to serve: what the schema declares, else one store.
-fn served(arguments: &Arguments, target: &Target) -> Result<Data> {
+async fn served(arguments: &Arguments, target: &Target) -> Result<Data> {
     if arguments.demo {
         let asked_for = target.store_is_asked_for().then(|| target.url()).transpose()?;
         return demo::data(asked_for.as_deref().unwrap_or(demo::STORE_DEFAULT));
     }
     if target.schema_file_if_any()?.is_some() {
-        return target.data();
+        return target.data().await;
     }
     let url = target.url_if_any()?;
     Ok(without_schema(url.as_deref().unwrap_or(STORE_DEFAULT))?)

@@ -55,7 +55,7 @@ pub enum KeyError {
 }
 
 /// A key that is to be made.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewKey {
     /// What people call it.
@@ -118,7 +118,7 @@ impl NewKey {
 }
 
 /// What is known of a key: everything but its secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiKey {
     /// What it is called everywhere: in lists, logs, and to revoke it.
     pub id: String,

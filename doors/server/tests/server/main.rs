@@ -22,6 +22,7 @@ mod migrations;
 mod owners;
 mod questions;
 mod rates;
+mod raw;
 mod records;
 mod repeating;
 mod spaces;

@@ -18,21 +18,21 @@ const ISSUER: &str = "https://id.example";
 const NOW: i64 = 1_767_225_600;
 
 /// Somebody who signs tokens, with a key of their own.
-struct Signer(EncodingKey);
+pub struct Signer(EncodingKey);
 
 impl Signer {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let pair = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
         Self(EncodingKey::from_ec_der(&pair.serialize_der()))
     }
 
-    fn keys(&self) -> Value {
+    pub fn keys(&self) -> Value {
         let mut key = Jwk::from_encoding_key(&self.0, Algorithm::ES256).unwrap();
         key.common.key_id = Some("one".to_owned());
         json!({ "keys": [key] })
     }
 
-    fn token(&self, claims: &Value) -> String {
+    pub fn token(&self, claims: &Value) -> String {
         self.token_under("one", claims)
     }
 
@@ -46,7 +46,7 @@ fn claims() -> Value {
     json!({"iss": ISSUER, "aud": "keyward", "sub": "7", "exp": NOW + 600, "nbf": NOW - 1})
 }
 
-fn with(name: &str, value: Value) -> Value {
+pub fn with(name: &str, value: Value) -> Value {
     let mut claims = claims();
     claims[name] = value;
     claims
@@ -58,7 +58,7 @@ fn without(name: &str) -> Value {
     claims
 }
 
-fn trusting(folder: &Path, keys: &Value) -> Config {
+pub fn trusting(folder: &Path, keys: &Value) -> Config {
     let file = folder.join("keys.json");
     std::fs::write(&file, keys.to_string()).unwrap();
     let issuer = Some(Issuer::new(ISSUER, "keyward", file));

@@ -42,7 +42,7 @@ impl Events {
         }
     }
 
-    async fn changed(&mut self) -> (String, Value) {
+    pub async fn changed(&mut self) -> (String, Value) {
         loop {
             let (name, id, data) = self.next().await.unwrap();
             if name == "changed" {

@@ -63,5 +63,4 @@ impl Place for Behind {
 
 conformance!(memory, Behind::memory(""));
 conformance!(recoverable, Behind::memory("tier=recoverable"));
-conformance!(advisory, Behind::memory("tier=advisory"));
 conformance!(embedded, Behind::embedded());

@@ -1,8 +1,8 @@
 use clap::Args;
 use jiff::Timestamp;
-use keyward_server::{AuditLog, AuditQuery};
+use keyward_server::AuditQuery;
 
-use crate::args;
+use super::log::Log;
 use crate::failure::Result;
 use crate::output::Output;
 
@@ -25,14 +25,13 @@ pub struct Arguments {
 
 const ACTS_PER_PAGE: usize = 1_000;
 
-pub async fn run(arguments: Arguments, url: &str, output: &mut Output) -> Result {
-    let log = AuditLog::new(args::open_existing(url).await?);
+pub async fn run(arguments: Arguments, log: &Log, output: &mut Output) -> Result {
     let Arguments { since, until } = arguments;
     let mut query = AuditQuery { since, until, after: None, limit: ACTS_PER_PAGE };
     loop {
         let (acts, next) = log.read(&query).await?;
         for act in acts {
-            writeln!(output, "{}", act.as_str())?;
+            writeln!(output, "{act}")?;
         }
         if next.is_none() {
             return output.flush();

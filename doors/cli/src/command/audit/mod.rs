@@ -1,17 +1,20 @@
 //! `keyward audit`: who changed what through a server.
 
 mod export;
+mod log;
 
 use clap::{Args, Subcommand};
+use keyward_server::AuditLog;
 
-use crate::args::Target;
+use self::log::Log;
+use crate::args::{self, Target};
 use crate::failure::Result;
 use crate::output::Output;
 
 /// Read the audit log of a server
 ///
 /// The log is kept in the control store of a server: --control, else -s, else the first store of the
-/// schema, else what keyward serve takes by itself.
+/// schema, else what keyward serve takes by itself. With --server it is asked for there.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward audit export > audit.jsonl"#)]
@@ -35,8 +38,14 @@ enum Action {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    let url = super::key::control_url(arguments.control.as_deref(), target)?;
+    let log = match target.server()? {
+        Some(server) => Log::Served(server.connection()?),
+        None => {
+            let url = super::key::control_url(arguments.control.as_deref(), target).await?;
+            Log::Stored(AuditLog::new(args::open_existing(&url).await?))
+        }
+    };
     match arguments.action {
-        Action::Export(arguments) => export::run(arguments, &url, output).await,
+        Action::Export(arguments) => export::run(arguments, &log, output).await,
     }
 }

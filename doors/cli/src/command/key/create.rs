@@ -1,9 +1,10 @@
 use clap::Args;
 use jiff::Timestamp;
 use keyward::{Clock, SystemClock};
-use keyward_server::{ApiKey, Keys, NewKey, Scope};
+use keyward_server::{ApiKey, NewKey, Scope};
 use serde::Serialize;
 
+use super::ring::Ring;
 use crate::failure::Result;
 use crate::output::{Output, note};
 use crate::ttl;
@@ -58,16 +59,16 @@ struct Created<'k> {
     key: &'k ApiKey,
 }
 
-pub async fn run(arguments: Arguments, keys: &Keys, output: &mut Output) -> Result {
+pub async fn run(arguments: Arguments, keys: &Ring, output: &mut Output) -> Result {
     let Arguments { name, user, agent, roles, scopes, expires } = arguments;
     let scopes = Some(scopes).filter(|scopes| !scopes.is_empty());
     let new = NewKey { name, user, agent, roles, scopes, expires };
     let (key, secret) = keys.create(new).await?;
     if output.json() {
-        output.write_json(&Created { secret: secret.reveal(), key: &key })?;
+        output.write_json(&Created { secret: &secret, key: &key })?;
     } else {
         note(format_args!("made the key {}; it is shown once, keep it well:", key.id));
-        writeln!(output, "{}", secret.reveal())?;
+        writeln!(output, "{secret}")?;
     }
     output.flush()
 }

@@ -1,7 +1,8 @@
 use clap::Args;
-use keyward_server::{ApiKey, Keys};
+use keyward_server::ApiKey;
 
 use super::plain;
+use super::ring::Ring;
 use crate::failure::Result;
 use crate::output::Output;
 
@@ -17,7 +18,7 @@ pub struct Arguments {}
 
 const KEYS_PER_PAGE: usize = 100;
 
-pub async fn run(_: Arguments, keys: &Keys, output: &mut Output) -> Result {
+pub async fn run(_: Arguments, keys: &Ring, output: &mut Output) -> Result {
     let mut after: Option<String> = None;
     loop {
         let (page, more) = keys.list(after.as_deref(), KEYS_PER_PAGE).await?;

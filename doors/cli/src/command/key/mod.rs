@@ -3,12 +3,15 @@
 mod create;
 mod list;
 mod revoke;
+mod ring;
 
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use keyward::{Store, SystemClock};
 use keyward_server::{KeyError, Keys, STORE_DEFAULT};
+
+use self::ring::Ring;
 
 use crate::args::{self, Target};
 use crate::exit::Exit;
@@ -19,7 +22,8 @@ use crate::output::Output;
 ///
 /// Keys are kept in the control store of a server: --control, else -s, else the first store of the
 /// schema, else what keyward serve takes by itself. They count for every server on that store, at
-/// once; none has to be running. As soon as there is a key, servers ask everybody for one.
+/// once; none has to be running. With --server they are made through it, which takes a key with
+/// admin:* as soon as there is one. As soon as there is a key, servers ask everybody for one.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward key create laptop
@@ -48,7 +52,15 @@ enum Action {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    let url = control_url(arguments.control.as_deref(), target)?;
+    if let Some(server) = target.server()? {
+        let ring = Ring::Served(server.connection()?);
+        return match arguments.action {
+            Action::Create(arguments) => create::run(arguments, &ring, output).await,
+            Action::List(arguments) => list::run(arguments, &ring, output).await,
+            Action::Revoke(arguments) => revoke::run(arguments, &ring, output).await,
+        };
+    }
+    let url = control_url(arguments.control.as_deref(), target).await?;
     match arguments.action {
         Action::Create(arguments) => {
             create::run(arguments, &keys(keyward::open(&url).await?), output).await
@@ -62,17 +74,17 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     }
 }
 
-fn keys(store: Store) -> Keys {
-    Keys::new(store, Arc::new(SystemClock))
+fn keys(store: Store) -> Ring {
+    Ring::Stored(Keys::new(store, Arc::new(SystemClock)))
 }
 
 /// Where the control store of a server is that is started with the same options.
-pub fn control_url(control: Option<&str>, target: &Target) -> Result<String> {
+pub async fn control_url(control: Option<&str>, target: &Target) -> Result<String> {
     if let Some(url) = control {
         return Ok(url.to_owned());
     }
     if target.schema_file_if_any()?.is_some() {
-        let data = target.data()?;
+        let data = target.data().await?;
         if let Some(store) = data.schema().stores.first() {
             return Ok(data.url(&store.name)?);
         }

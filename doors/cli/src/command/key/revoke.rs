@@ -1,7 +1,7 @@
 use clap::Args;
-use keyward_server::Keys;
 
 use super::plain;
+use super::ring::Ring;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -17,7 +17,7 @@ pub struct Arguments {
     id: String,
 }
 
-pub async fn run(arguments: Arguments, keys: &Keys, output: &mut Output) -> Result {
+pub async fn run(arguments: Arguments, keys: &Ring, output: &mut Output) -> Result {
     let Some(key) = keys.revoke(&arguments.id).await? else {
         return Err(Failure::new(Exit::Absent, "not-found", "no API key has this id")
             .hint("keyward key list shows them."));

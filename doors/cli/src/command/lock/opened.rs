@@ -11,8 +11,8 @@ use crate::output::{Output, note};
 /// The locks below a key. The store is made if it does not exist.
 pub async fn root(target: &Target, key: &str, output: &Output) -> Result<Root> {
     let key = crate::command::key(key)?;
-    let trees = trees(target)?;
-    let store = match store_of(target, &trees, &key)? {
+    let trees = trees(target).await?;
+    let store = match store_of(target, &trees, &key).await? {
         Some(url) => keyward::open(&url).await?,
         None => target.open().await?,
     };
@@ -25,8 +25,8 @@ pub async fn root(target: &Target, key: &str, output: &Output) -> Result<Root> {
 /// The locks below a key, of a store that must be there.
 pub async fn existing_root(target: &Target, key: &str, output: &Output) -> Result<Root> {
     let key = crate::command::key(key)?;
-    let trees = trees(target)?;
-    let store = match store_of(target, &trees, &key)? {
+    let trees = trees(target).await?;
+    let store = match store_of(target, &trees, &key).await? {
         Some(url) => crate::args::open_existing(&url).await?,
         None => target.open_to_read(output).await?,
     };
@@ -35,7 +35,7 @@ pub async fn existing_root(target: &Target, key: &str, output: &Output) -> Resul
 
 /// All locks of the store that the target names.
 pub async fn all(target: &Target, output: &Output) -> Result<Locks> {
-    let trees = trees(target)?;
+    let trees = trees(target).await?;
     locks(target.open_to_read(output).await?, trees)
 }
 
@@ -45,7 +45,10 @@ fn locks(store: Store, trees: Vec<LockTree>) -> Result<Locks> {
 }
 
 /// The lock trees of the schema, if there is one.
-fn trees(target: &Target) -> Result<Vec<LockTree>> {
+async fn trees(target: &Target) -> Result<Vec<LockTree>> {
+    if let Some(schema) = target.served_schema().await? {
+        return Ok(schema.locks);
+    }
     match target.schema_file_if_any()? {
         Some(file) => Ok(Schema::load(&file)?.locks),
         None => Ok(Vec::new()),
@@ -53,10 +56,12 @@ fn trees(target: &Target) -> Result<Vec<LockTree>> {
 }
 
 /// Where the schema says that a root's locks live, unless the command line names the store.
-fn store_of(target: &Target, trees: &[LockTree], root: &Key) -> Result<Option<String>> {
+async fn store_of(target: &Target, trees: &[LockTree], root: &Key) -> Result<Option<String>> {
     let tree = trees.iter().find(|tree| tree.root.matches(root));
     match tree {
-        Some(tree) if !target.store_is_asked_for() => Ok(Some(target.data()?.url(&tree.store)?)),
+        Some(tree) if !target.store_is_asked_for() => {
+            Ok(Some(target.data().await?.url(&tree.store)?))
+        }
         _ => Ok(None),
     }
 }

@@ -65,7 +65,7 @@ enum Action {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    let data = target.data()?;
+    let data = target.data().await?;
     match arguments.action {
         None => plan::run(&arguments.drop, &arguments.how, &data, output).await,
         Some(Action::Rekey(arguments)) => rekey::run(arguments, &data, output).await,

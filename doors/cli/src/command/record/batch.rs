@@ -44,7 +44,7 @@ pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Re
     let Arguments { space: name, file, together } = arguments;
     reach.declaration(&name)?;
     let (input, _) = input::open_lines(&file)?;
-    let limits = reach.limits(&name)?;
+    let limits = reach.limits(&name).await?;
     let size = if together { Size::whole(&limits) } else { Size::pieces(&limits) };
     let mut interrupt = Interrupt::listen().await;
     let (sender, mut pieces) = mpsc::channel(1);

@@ -85,14 +85,14 @@ async fn get_given(arguments: &Arguments, reach: &Reach, output: &mut Output) ->
         arguments.key.iter().map(|key| command::key(key)).collect::<Result<_>>()?;
     let space = reach.existing(&arguments.address.space).await?;
     let mut found_all = true;
-    for some in keys.chunks(reach.limits(&arguments.address.space)?.get_keys_max) {
+    for some in keys.chunks(reach.limits(&arguments.address.space).await?.get_keys_max) {
         found_all &= write_page(&space, some, output).await?;
     }
     conclude(found_all)
 }
 
 async fn get_listed(name: &str, file: &Path, reach: &Reach, output: &mut Output) -> Result {
-    let limits = reach.limits(name)?;
+    let limits = reach.limits(name).await?;
     // A byte of a key is at most three characters of its text.
     let (keys_max, line_bytes_max) = (limits.get_keys_max, 4 * limits.key_bytes_max);
     let space = reach.existing(name).await?;

@@ -48,7 +48,7 @@ pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Re
     let (address, input) = arguments.target.split()?;
     let values = address.bindings(reach)?;
     let merge = Merge {
-        patch: input.json(reach.value_bytes_max(&address.space)?).await?,
+        patch: input.json(reach.value_bytes_max(&address.space).await?).await?,
         arrays: match arguments.arrays {
             ArrayRule::Replace => Arrays::Replace,
             ArrayRule::Append => Arrays::Append,

@@ -69,7 +69,7 @@ enum Action {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    let reach = Reach::new(target, arguments.asking)?;
+    let reach = Reach::new(target, arguments.asking).await?;
     match arguments.action {
         Action::Get(arguments) => get::run(arguments, &reach, output).await,
         Action::Put(arguments) => put::run(arguments, &reach, output).await,

@@ -65,7 +65,7 @@ pub async fn put(
     let metadata = terms.metadata.as_deref();
     let metadata = metadata.map(|text| input::json("metadata", text)).transpose()?;
     let draft = Draft {
-        value: input.json(reach.value_bytes_max(&address.space)?).await?,
+        value: input.json(reach.value_bytes_max(&address.space).await?).await?,
         metadata,
         ttl: match terms.ttl {
             Some(ttl) => Ttl::After(ttl),

@@ -56,9 +56,9 @@ pub struct Reach {
 
 impl Reach {
     /// Reads the schema; no store is opened.
-    pub fn new(target: &Target, asking: Asking) -> Result<Self> {
+    pub async fn new(target: &Target, asking: Asking) -> Result<Self> {
         let caller = asking.caller()?;
-        Ok(Self { data: target.data()?, caller })
+        Ok(Self { data: target.data().await?, caller })
     }
 
     /// What the schema says about a space.
@@ -84,8 +84,8 @@ impl Reach {
     }
 
     /// The limits of the store that a space lives in, which need not be there.
-    pub fn limits(&self, space: &str) -> Result<Limits> {
-        Ok(keyward::capabilities(&self.data.url(self.data.store_of(space)?)?)?.limits)
+    pub async fn limits(&self, space: &str) -> Result<Limits> {
+        Ok(self.data.limits(self.data.store_of(space)?).await?)
     }
 
     /// A space whose store must be there.
@@ -112,8 +112,8 @@ impl Reach {
     }
 
     /// The largest value that a space takes.
-    pub fn value_bytes_max(&self, space: &str) -> Result<usize> {
-        let store = self.limits(space)?.value_bytes_max;
+    pub async fn value_bytes_max(&self, space: &str) -> Result<usize> {
+        let store = self.limits(space).await?.value_bytes_max;
         Ok(self.declaration(space)?.value_bytes_max.map_or(store, |max| max.min(store)))
     }
 

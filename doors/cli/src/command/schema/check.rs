@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use keyward::schema::{Problem, Problems, Schema};
+use keyward::schema::{Problem, Problems};
 use serde::Serialize;
 
 use super::counted;
@@ -34,9 +34,9 @@ struct Checked<'c> {
     problems: Vec<&'c Problem>,
 }
 
-pub fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    let path = super::file(arguments.file, target)?;
-    let (schema, problems) = match Schema::load_with_warnings(&path) {
+pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    let (path, read) = super::chosen(arguments.file, target).await?;
+    let (schema, problems) = match read {
         Ok((schema, warnings)) => {
             let misfits = super::misfits(&schema, &path, target)?;
             let usable = !misfits.has_errors();

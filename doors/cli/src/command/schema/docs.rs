@@ -24,9 +24,9 @@ pub struct Arguments {
     output: Option<PathBuf>,
 }
 
-pub fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    let path = super::file(arguments.file, target)?;
-    let page = docs_page(&super::load(&path)?);
+pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    let (_, read) = super::chosen(arguments.file, target).await?;
+    let page = docs_page(&read?.0);
     let Some(to) = arguments.output else {
         return match output.json() {
             true => output.write_json(&serde_json::json!({ "page": page })),

@@ -23,9 +23,9 @@ pub struct Arguments {
     file: Option<PathBuf>,
 }
 
-pub fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    let path = super::file(arguments.file, target)?;
-    let schema = super::load(&path)?;
+pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    let (path, read) = super::chosen(arguments.file, target).await?;
+    let (schema, _) = read?;
     let misfits = super::misfits(&schema, &path, target)?.errors();
     if !misfits.is_empty() {
         return Err(misfits.into());

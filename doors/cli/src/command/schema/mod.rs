@@ -20,7 +20,7 @@ use crate::output::Output;
 ///
 /// A schema file declares what stores hold: the shape of keys, who owns records, what values look
 /// like, how they are indexed, how long they live. Without FILE, the schema is looked for as
-/// keyward --help says.
+/// keyward --help says; with --server, it is the server's.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward schema init
@@ -41,19 +41,30 @@ enum Action {
     Diff(diff::Arguments),
 }
 
-pub fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     match arguments.action {
         Action::Init(arguments) => init::run(arguments, output),
-        Action::Check(arguments) => check::run(arguments, target, output),
-        Action::Lint(arguments) => lint::run(arguments, target, output),
-        Action::Docs(arguments) => docs::run(arguments, target, output),
+        Action::Check(arguments) => check::run(arguments, target, output).await,
+        Action::Lint(arguments) => lint::run(arguments, target, output).await,
+        Action::Docs(arguments) => docs::run(arguments, target, output).await,
         Action::Diff(arguments) => diff::run(arguments, output),
     }
 }
 
-/// The schema file that was named, or else the one that is meant.
-fn file(named: Option<PathBuf>, target: &Target) -> Result<PathBuf> {
-    named.map_or_else(|| target.schema_file(), Ok)
+/// What a schema is called, and the schema itself with its warnings, or what is wrong with it.
+type Chosen = (PathBuf, Result<(Schema, Problems), Problems>);
+
+/// The schema file that was named, or else the one that is meant, or the server's.
+async fn chosen(named: Option<PathBuf>, target: &Target) -> Result<Chosen> {
+    if named.is_none()
+        && let Some(schema) = target.served_schema().await?
+    {
+        let server = target.server()?.map_or(String::new(), |server| server.name().to_owned());
+        return Ok((PathBuf::from(server), Ok((schema, Problems::new(Vec::new())))));
+    }
+    let path = named.map_or_else(|| target.schema_file(), Ok)?;
+    let read = Schema::load_with_warnings(&path);
+    Ok((path, read))
 }
 
 fn load(path: &Path) -> Result<Schema> {
