@@ -19,6 +19,7 @@ mod questions;
 mod queues;
 mod readme;
 mod records;
+mod remote;
 mod sandbox;
 mod schemas;
 mod serving;

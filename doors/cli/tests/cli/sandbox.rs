@@ -55,6 +55,9 @@ impl Sandbox {
             .env("KEYWARD_STORE", "embedded:./data")
             .env("HOME", self.path("home"))
             .env_remove("KEYWARD_SCHEMA")
+            .env_remove("KEYWARD_SERVER")
+            .env_remove("KEYWARD_KEY")
+            .env_remove("KEYWARD_KEY_FILE")
             .env_remove("XDG_CONFIG_HOME")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -119,6 +122,11 @@ impl Sandbox {
 pub struct Ran(Output);
 
 impl Ran {
+    /// Runs a command to its end.
+    pub fn of(command: &mut Command) -> Self {
+        Self(command.output().unwrap())
+    }
+
     pub fn code(&self) -> Option<i32> {
         self.0.status.code()
     }

@@ -28,10 +28,13 @@ pub(crate) fn limits(store: &Store, body_bytes_max: usize) -> Limits {
     let own = *store.limits();
     let commit_keys_max = (body_bytes_max / (4 * AROUND_KEY_BYTES_MAX)).clamp(1, ITEMS_MAX);
     let commit_bytes_max = body_bytes_max.saturating_sub(commit_keys_max * AROUND_KEY_BYTES_MAX);
+    // The largest entry fits into a commit.
+    let metadata_bytes_max = own.metadata_bytes_max.min(commit_bytes_max / 4);
+    let beside_value = own.key_bytes_max.saturating_add(metadata_bytes_max);
     own.tightened(Limits {
         key_bytes_max: own.key_bytes_max,
-        value_bytes_max: commit_bytes_max.saturating_sub(own.key_bytes_max),
-        metadata_bytes_max: commit_bytes_max.saturating_sub(own.key_bytes_max) / 2,
+        value_bytes_max: commit_bytes_max.saturating_sub(beside_value),
+        metadata_bytes_max,
         commit_keys_max,
         commit_bytes_max,
         get_keys_max: (body_bytes_max / (own.key_bytes_max + 8)).min(ITEMS_MAX),

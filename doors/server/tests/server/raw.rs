@@ -289,7 +289,8 @@ async fn keywards_own_keys_are_for_those_who_run_the_store_and_are_nobody() {
 async fn a_token_that_says_admin_is_still_a_users() {
     let folder = tempfile::tempdir().unwrap();
     let signer = Signer::new();
-    let (server, _) = guarded(&trusting(folder.path(), &signer.keys())).await;
+    let data = Data::new(Schema::parse(SCHEMA, "schema.toml").unwrap());
+    let server = Running::start(&trusting(folder.path(), &signer.keys()), &data).await;
     let secret = signer.token(&with("scope", json!("admin:* write:* read:*")));
     let who = Caller { server: &server, secret, store: "a" };
     answered(200, who.put("user:7:mine")).await;

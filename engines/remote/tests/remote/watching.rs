@@ -1,7 +1,7 @@
 //! Watches that outlive their connection.
 
 use futures_util::StreamExt;
-use keyward_engine::{Event, Json, Put, Store};
+use keyward_engine::{Event, Json, Put, Revision, Store};
 use keyward_key::{Key, KeyRange};
 
 use crate::served::{Served, configured};
@@ -55,5 +55,18 @@ async fn a_watch_ends_with_an_error_where_no_server_comes_back() {
     served.stop().await;
     let error = events.next().await.unwrap().unwrap_err();
     assert_eq!(error.kind(), keyward_engine::ErrorKind::Unavailable, "{error}");
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_history_that_is_gone_is_told_as_too_old() {
+    let served = Served::on("memory:?history=3").await;
+    let store = served.store().await;
+    for n in 0..20 {
+        put(&store, &format!("k:{n}")).await;
+    }
+    let earliest = store.stats().await.unwrap().earliest_revision.unwrap();
+    let mut events = store.watch(KeyRange::all(), Some(Revision(1)));
+    assert_eq!(events.next().await.unwrap().unwrap(), Event::TooOld { earliest });
     assert!(events.next().await.is_none());
 }
