@@ -29,7 +29,7 @@ pub struct Remote {
 
 impl Remote {
     /// Opens a store of a server, which must have it: what it can do is asked for. Without a name,
-    /// the only store that the key reaches is taken.
+    /// the first store that the key reaches is taken, by name: the only one, where there is one.
     ///
     /// Needs a Tokio runtime, which must go on as long as the store is used.
     pub async fn open(address: &Address, options: &Options) -> Result<Self> {
@@ -39,7 +39,7 @@ impl Remote {
                 let body = connection.get(&format!("/v1/stores/{}", segment(name))).await?;
                 serde_json::from_slice::<Told>(&body).map_err(senseless)?
             }
-            None => only(&connection.get("/v1/stores").await?)?,
+            None => first(&connection.get("/v1/stores").await?)?,
         };
         Ok(Self {
             connection,
@@ -55,22 +55,13 @@ impl Remote {
     }
 }
 
-/// The one store that there is.
-fn only(body: &Bytes) -> Result<Told> {
-    let AllTold { mut items } = serde_json::from_slice(body).map_err(senseless)?;
-    match (items.pop(), items.as_slice()) {
-        (Some(only), []) => Ok(only),
-        (None, _) => {
-            let message = "the server has no store that this API key reaches";
-            Err(Error::new(ErrorKind::Forbidden, message))
-        }
-        (Some(last), others) => {
-            let names = others.iter().chain([&last]).map(|told| told.name.as_str());
-            let names = names.collect::<Vec<_>>().join(", ");
-            let message = format!("the server has several stores, so one must be named: {names}");
-            Err(Error::new(ErrorKind::Misplaced, message))
-        }
-    }
+/// The first store that there is; servers tell of them by name.
+fn first(body: &Bytes) -> Result<Told> {
+    let AllTold { items } = serde_json::from_slice(body).map_err(senseless)?;
+    items.into_iter().next().ok_or_else(|| {
+        let message = "the server has no store that this API key reaches";
+        Error::new(ErrorKind::Forbidden, message)
+    })
 }
 
 /// A segment of a path, percent-encoded.

@@ -106,3 +106,29 @@ fn listing_user_7_never_shows_user_70() {
         assert_eq!(under.contains(&Key::parse(key).unwrap()), expected, "{key}");
     }
 }
+
+#[test]
+fn a_range_lies_within_another_if_all_its_keys_do() {
+    let key = |text: &str| Key::parse(text).unwrap();
+    let (user, seven) = (KeyRange::subtree(&key("user")), KeyRange::subtree(&key("user:7")));
+    let open = KeyRange::from_bounds(seven.start().to_vec(), None::<Vec<u8>>);
+    let below = KeyRange::from_bounds(Vec::new(), seven.end().map(<[u8]>::to_vec));
+    let nothing = KeyRange::from_bounds(key("b").as_bytes().to_vec(), Some(Vec::new()));
+    for (inner, outer, within) in [
+        (&seven, &user, true),
+        (&user, &seven, false),
+        (&seven, &seven, true),
+        (&seven, &KeyRange::subtree(&key("user:70")), false),
+        (&KeyRange::exactly(&key("user:7")), &seven, true),
+        (&open, &seven, false),
+        (&below, &seven, false),
+        (&seven, &open, true),
+        (&KeyRange::all(), &user, false),
+        (&user, &KeyRange::all(), true),
+        (&nothing, &seven, true),
+    ] {
+        assert_eq!(inner.is_within(outer), within, "{inner:?} in {outer:?}");
+        let sent = KeyRange::from_bounds(inner.start().to_vec(), inner.end().map(<[u8]>::to_vec));
+        assert_eq!(&sent, inner);
+    }
+}

@@ -116,7 +116,8 @@ fn records_need_no_schema_here() {
     far.ok(&["record", "put", "users", ada, "--as", "ada"]);
     let clash = far.fails(3, &["record", "put", "users", ada, "--as", "eve"]);
     assert!(clash.contains("users_by_email"), "{clash}");
-    let found = far.ok(&["record", "query", "users", "users_by_email", "--eq", "ada@example.org"]);
+    let found =
+        far.ok(&["record", "query", "users", "users_by_email", "--equal", "ada@example.org"]);
     assert!(found.contains("user:ada:profile"), "{found}");
     assert!(far.ok(&["record", "list", "users"]).contains("user:ada:profile"));
     let wrong = far.fails(2, &["record", "put", "notes", "id=n1", "{}"]);

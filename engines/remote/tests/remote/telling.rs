@@ -2,7 +2,7 @@
 
 use keyward_engine::{Commit, Durability, Engine, ErrorKind, Json, Put, Sharing, Tier};
 use keyward_key::Key;
-use keyward_remote::{Address, Connection, Options, Remote};
+use keyward_remote::{Address, ApiKey, Connection, Options, Remote};
 use serde_json::Value;
 
 use crate::served::{Served, opened};
@@ -36,16 +36,16 @@ async fn what_a_store_can_do_is_what_the_server_tells() {
 }
 
 #[tokio::test]
-async fn without_a_name_the_only_store_is_meant() {
+async fn without_a_name_the_first_store_is_meant() {
     let several = Served::with_schema(TWO).await;
-    let open = |server: &str| {
-        let address = Address::new(server, None).unwrap();
-        async move { Remote::open(&address, &Options::default()).await }
-    };
-    let error = open(&several.url).await.unwrap_err();
-    assert!(error.to_string().contains("main, other"), "{error}");
-    let one = Served::on("memory:").await;
-    open(&one.url).await.unwrap();
+    let address = Address::new(&several.url, None).unwrap();
+    let first = Remote::open(&address, &Options::default()).await.unwrap();
+    assert!(format!("{first:?}").contains("/v1/stores/main/raw"), "{first:?}");
+    // The first that the key reaches.
+    let secret = key(&several, r#"{"name":"a","scopes":["read:store/other"]}"#).await;
+    let options = Options { key: Some(ApiKey::new(&secret).unwrap()), ..Options::default() };
+    let reached = Remote::open(&address, &options).await.unwrap();
+    assert!(format!("{reached:?}").contains("/v1/stores/other/raw"), "{reached:?}");
 }
 
 #[tokio::test]
