@@ -23,9 +23,10 @@ use crate::{Schema, ValueSchema};
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// The text of a schema file.
+    /// The text of a schema file. The JSON Schemas of values stand there as far as TOML, which has no
+    /// `null`, can say them: the types of indexes follow from them.
     pub text: String,
-    /// By space, the JSON Schema of its values, which the text leaves out: TOML has no `null`.
+    /// By space, the JSON Schema of its values as it is.
     pub values: BTreeMap<String, Value>,
 }
 
@@ -46,9 +47,12 @@ impl Schema {
             shows_store(name) || spaces.iter().any(|space| space.store == name)
         });
         retain(&mut file, "spaces", |name, space| {
-            space.remove("value");
             match spaces.iter().find(|shown| shown.name == name) {
                 Some(shown) => {
+                    let value = shown.value.as_ref();
+                    if let Some(value) = value.and_then(|value| in_toml(value.definition())) {
+                        space.insert("value".to_owned(), value);
+                    }
                     space.insert("store".to_owned(), shown.store.clone().into());
                     true
                 }
@@ -90,6 +94,25 @@ impl Published {
     }
 }
 
+/// JSON as TOML, without what TOML cannot say.
+fn in_toml(json: &Value) -> Option<toml::Value> {
+    Some(match json {
+        Value::Null => return None,
+        Value::Bool(is) => (*is).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.as_f64()?.into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => items.iter().filter_map(in_toml).collect::<Vec<_>>().into(),
+        Value::Object(members) => {
+            let members = members.iter();
+            let said = members.filter_map(|(name, value)| Some((name.clone(), in_toml(value)?)));
+            toml::Value::Table(said.collect())
+        }
+    })
+}
+
 /// Keeps those tables of a table of tables that `keep` wants, as it changes them.
 fn retain(file: &mut Table, name: &str, mut keep: impl FnMut(&str, &mut Table) -> bool) {
     let Some(tables) = file.get_mut(name).and_then(toml::Value::as_table_mut) else { return };
@@ -118,9 +141,9 @@ mod tests {
         store = "b"
         key = "page:{page}"
         ownership = "shared"
-        [locks.pages]
+        [locks.boards]
         store = "b"
-        root = "page:{page}"
+        root = "board:{board}"
         paths = ["text"]
     "#;
 
@@ -139,10 +162,30 @@ mod tests {
     }
 
     #[test]
+    fn values_from_files_come_along_and_types_of_indexes_follow_from_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let value = r#"{"type":"object","properties":{"title":{"type":"string"},
+            "n":{"enum":[1,null,2.5],"default":null}}}"#;
+        std::fs::write(folder.path().join("note.json"), value).unwrap();
+        let text = "[stores.a]\n[spaces.notes]\nkey = \"notes:{id}\"\nownership = \"shared\"\n\
+                    value = \"note.json\"\n[spaces.notes.indexes.by_title]\nfield = \"title\"\n";
+        let file = folder.path().join("schema.toml");
+        std::fs::write(&file, text).unwrap();
+        let schema = Schema::load(&file).unwrap();
+        let read = schema.publish(|_| true, |_| true).schema("the server's").unwrap();
+        let (had, has) = (schema.space("notes").unwrap(), read.space("notes").unwrap());
+        assert_eq!(has.indexes, had.indexes);
+        let definition = has.value.as_ref().unwrap().definition();
+        assert_eq!(definition, had.value.as_ref().unwrap().definition());
+        assert!(definition["properties"]["n"]["enum"][1].is_null());
+    }
+
+    #[test]
     fn what_is_not_shown_is_not_there() {
         let schema = Schema::parse(TWO, "two.toml").unwrap();
         let published = schema.publish(|_| false, |space| space == "notes");
-        assert!(!published.text.contains("page"), "{}", published.text);
+        let text = &published.text;
+        assert!(!text.contains("page") && !text.contains("board"), "{text}");
         let read = published.schema("the server's").unwrap();
         let stores: Vec<_> = read.stores.iter().map(|store| store.name.as_str()).collect();
         assert_eq!((stores, read.spaces.len(), read.locks.len()), (vec!["a"], 1, 0));

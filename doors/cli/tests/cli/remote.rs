@@ -25,6 +25,7 @@ ownership = "shared"
 [spaces.notes.value]
 type = "object"
 required = ["title"]
+properties.title = { type = "string" }
 "#;
 const INDEX: &str = "\n[spaces.notes.indexes.by_title]\nfield = \"title\"\n";
 

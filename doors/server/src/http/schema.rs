@@ -23,9 +23,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// A schema.
 #[derive(Serialize, ToSchema)]
 struct SchemaBody {
-    /// The text of a schema file, without where stores are and without the schemas of values.
+    /// The text of a schema file, without where stores are.
     text: String,
-    /// By space, the JSON Schema of its values.
+    /// By space, the JSON Schema of its values: as it is, where TOML cannot say all of it.
     values: BTreeMap<String, Value>,
 }
 
