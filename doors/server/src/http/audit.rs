@@ -27,10 +27,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[into_params(parameter_in = Query)]
 struct AuditParameters {
     /// The first moment, as RFC 3339.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
     /// The last moment, as RFC 3339.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<String>, format = DateTime)]
     until: Option<Timestamp>,
     /// Where an earlier page ended.
     cursor: Option<String>,

@@ -36,7 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 struct BatchBody<'b> {
     /// Up to 1000, at most one for each record.
     #[serde(borrow)]
-    #[schema(max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000)]
     operations: Vec<OperationBody<'b>>,
     /// Whether all of them are made in one commit, or none. Otherwise each is made on its own, one
     /// after the other, and what became of each is told.

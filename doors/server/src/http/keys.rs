@@ -37,11 +37,13 @@ struct NewKeyBody {
     /// `namespace/NAME`. `write:*`, if it is left out. A key of a user has no `admin` scopes.
     scopes: Option<Vec<String>>,
     /// When it ends, as RFC 3339.
+    #[schema(format = DateTime)]
     expires: Option<String>,
 }
 
 /// What is known of a key.
 #[derive(ToSchema)]
+#[schema(as = ApiKey)]
 #[expect(dead_code, reason = "it describes what is written from another type")]
 struct KeyBody {
     id: String,
@@ -50,10 +52,14 @@ struct KeyBody {
     agent: Option<String>,
     roles: Vec<String>,
     scopes: Vec<String>,
+    #[schema(format = DateTime)]
     created: String,
+    #[schema(format = DateTime)]
     expires: Option<String>,
+    #[schema(format = DateTime)]
     revoked: Option<String>,
     /// Up to half a minute late.
+    #[schema(format = DateTime)]
     last_used: Option<String>,
 }
 
@@ -70,6 +76,7 @@ struct CreatedBody<'k> {
 
 /// Keys.
 #[derive(Serialize, ToSchema)]
+#[schema(as = ApiKeys)]
 struct KeysBody {
     #[schema(value_type = Vec<KeyBody>)]
     items: Vec<ApiKey>,

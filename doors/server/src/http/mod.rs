@@ -36,7 +36,9 @@ mod watch;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{
+    HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -84,10 +86,14 @@ fn described() -> (Router<App>, OpenApi) {
     name_operations(&mut api);
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("An API key (`kw_…`) or a token of the configured issuer"))
+        .description(Some(
+            "An API key (`kw_…`) or a token of the configured issuer. A server for one local user, \
+             which has no key yet, asks for none.",
+        ))
         .build();
     let components = api.components.get_or_insert_default();
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    api.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
     (router, api)
 }
 

@@ -10,7 +10,7 @@ use futures_util::{Stream, StreamExt};
 use keyward::{ChangeKind, Event, Revision};
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -40,6 +40,32 @@ struct WatchParameters {
     since: Option<u64>,
 }
 
+/// One event of the stream.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what is written as lines")]
+struct WatchEvent {
+    /// What kind of event it is.
+    #[schema(value_type = WatchEventKind)]
+    event: String,
+    /// The revision that it brings the watch to; `too-old` and `problem` have none.
+    id: Option<String>,
+    /// JSON: `revision` of `reached`; `revision` and `changes` (each with `key` and `kind`: `put`,
+    /// `deleted` or `expired`) of `changed`; `earliest` of `too-old`; `code` and `detail` of
+    /// `problem`.
+    data: String,
+}
+
+/// The kinds of events.
+#[derive(ToSchema)]
+#[schema(rename_all = "kebab-case")]
+#[expect(dead_code, reason = "it describes what is written as text")]
+enum WatchEventKind {
+    Reached,
+    Changed,
+    TooOld,
+    Problem,
+}
+
 /// Tells which keys change, as server-sent events.
 ///
 /// - `reached`: everything up to this revision has been told. The first event is one of these: list
@@ -55,10 +81,10 @@ struct WatchParameters {
     params(
         ("store" = String, Path, description = "The name of a store"),
         WatchParameters,
-        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was received"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that was received"),
     ),
     responses(
-        (status = 200, description = "Events, for as long as the client listens", content_type = "text/event-stream", body = String),
+        (status = 200, description = "Events, for as long as the client listens", content_type = "text/event-stream", body = WatchEvent),
         ProblemAnswers,
     ),
 )]
