@@ -10,6 +10,7 @@ use keyward::{Clock, SystemClock};
 use crate::audit;
 use crate::auth::Issuer;
 use crate::limits::{Quota, Rates};
+use crate::server::StartError;
 use crate::tls::Tls;
 
 /// Where a server listens when nobody says.
@@ -64,6 +65,28 @@ impl Default for Config {
             audit_kept: audit::KEPT_DEFAULT,
             queues: queue::Options::default(),
             clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl Config {
+    /// Looks whether a server could start with this, as far as that can be told without opening
+    /// stores and without asking other machines: the files it names are read.
+    pub fn check(&self) -> Result<(), StartError> {
+        self.refuse_eavesdroppers()?;
+        self.tls.as_ref().map(Tls::load).transpose()?;
+        if let Some(issuer) = &self.issuer {
+            let keys = issuer.keys.to_string();
+            issuer.check().map_err(|reason| StartError::IssuerKeys { keys, reason })?;
+        }
+        Ok(())
+    }
+
+    /// Refuses connections in plain text that other machines reach, unless they are allowed.
+    pub(crate) fn refuse_eavesdroppers(&self) -> Result<(), StartError> {
+        match self.listen.ip().is_loopback() || self.tls.is_some() || self.plaintext {
+            true => Ok(()),
+            false => Err(StartError::ReadAlong(self.listen)),
         }
     }
 }

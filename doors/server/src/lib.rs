@@ -19,6 +19,7 @@ mod app;
 mod audit;
 mod auth;
 mod catalogue;
+mod client;
 mod config;
 mod control;
 mod feed;
@@ -33,12 +34,13 @@ mod server;
 mod stores;
 mod tls;
 mod waits;
+mod traces;
 mod work;
 
 pub use audit::{AuditLog, AuditQuery};
 pub use auth::{
-    ApiKey, BadScope, Identity, Issuer, KeyError, Keys, Need, NewKey, Scope, Scopes, Secret,
-    Target, Tenant, TokenAlgorithm,
+    ApiKey, BadScope, Identity, Issuer, KeyError, KeySource, Keys, Need, NewKey, Scope, Scopes,
+    Secret, Target, Tenant, TokenAlgorithm,
 };
 pub use config::{Config, LISTEN_DEFAULT, Limits, STORE_DEFAULT};
 pub use http::openapi;
@@ -47,3 +49,4 @@ pub use problem::Problem;
 pub use server::{Server, StartError};
 pub use stores::without_schema;
 pub use tls::Tls;
+pub use traces::{TRACED, Traces};

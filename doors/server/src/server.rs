@@ -62,10 +62,10 @@ pub enum StartError {
     )]
     ReadAlong(SocketAddr),
     /// The keys of the issuer of tokens cannot be used.
-    #[error("{} cannot be used to check tokens: {reason}", file.display())]
+    #[error("{keys} cannot be used to check tokens: {reason}")]
     IssuerKeys {
-        /// The file.
-        file: PathBuf,
+        /// Where they are.
+        keys: String,
         /// Why.
         reason: String,
     },
@@ -90,16 +90,16 @@ impl Server {
     /// connections in plain text are allowed.
     pub async fn bind(config: &Config, data: &Data) -> Result<Self, StartError> {
         let exposed = !config.listen.ip().is_loopback();
-        if exposed && config.tls.is_none() && !config.plaintext {
-            return Err(StartError::ReadAlong(config.listen));
-        }
+        config.refuse_eavesdroppers()?;
         let tls = config.tls.as_ref().map(Tls::load).transpose()?;
-        let tokens = config.issuer.clone().map(|issuer| {
-            let file = issuer.keys.clone();
-            Tokens::load(issuer, config.clock.clone())
-                .map_err(|reason| StartError::IssuerKeys { file, reason })
-        });
-        let tokens = tokens.transpose()?;
+        let tokens = match config.issuer.clone() {
+            Some(issuer) => {
+                let keys = issuer.keys.to_string();
+                let tokens = Tokens::open(issuer, config.clock.clone()).await;
+                Some(tokens.map_err(|reason| StartError::IssuerKeys { keys, reason })?)
+            }
+            None => None,
+        };
         let guarded = tokens.is_some();
         let lifecycle = Lifecycle::new();
         let unopened = |problem| StartError::Stores(Box::new(problem));
@@ -165,6 +165,7 @@ impl Server {
                 () = scribe.write(finished) => {}
                 () = tell_uses(&app) => {}
                 () = tell_usage(&app) => {}
+                () = app.auth().keep_fresh() => {}
             }
             flush_uses(&app).await;
             flush_usage(&app).await;

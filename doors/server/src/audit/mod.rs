@@ -188,6 +188,74 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::Target;
+    use keyward::Json;
+    use keyward_memory::{Memory, Options};
+    use keyward_testkit::TestClock;
+
+    fn log(clock: &TestClock) -> (Audit, Scribe, AuditLog) {
+        let store = Store::new(Memory::with(Options::default(), clock.clone()));
+        let clock = Arc::new(clock.clone());
+        let (audit, scribe) = open(store.clone(), clock, KEPT_DEFAULT, "run".to_owned());
+        (audit, scribe, AuditLog::new(store))
+    }
+
+    fn asked() -> Asked {
+        let (route, path) = ("/v1/keys".to_owned(), "/v1/keys".to_owned());
+        Asked { request: "r-1".to_owned(), method: "POST", route, path }
+    }
+
+    async fn acts(log: &AuditLog) -> Vec<Json> {
+        log.read(&AuditQuery { limit: 10, ..AuditQuery::default() }).await.unwrap().0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_queue_refuses_requests_before_anything_is_done() {
+        let (audit, _scribe, _) = log(&TestClock::new());
+        let who = Identity::of_tests();
+        let mut slips = Vec::new();
+        for _ in 0..QUEUE_MAX {
+            slips.push(audit.begin(&who, asked()).await.unwrap());
+        }
+        let refused = audit.begin(&who, asked()).await.unwrap_err();
+        assert_eq!((refused.code(), refused.status().as_u16()), ("unavailable", 503));
+        // A request that changed nothing gives its place back.
+        drop(slips.pop());
+        let slip = audit.begin(&who, asked()).await.unwrap();
+        drop(slip);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_given_up_is_in_the_log_without_a_status() {
+        let (audit, scribe, log) = log(&TestClock::new());
+        let (given_up, done) = (Identity::of_tests(), Identity::of_tests());
+        let slip = audit.begin(&given_up, asked()).await.unwrap();
+        given_up.require(Need::Admin, &Target::Server).unwrap();
+        drop(slip);
+        let slip = audit.begin(&done, asked()).await.unwrap();
+        done.require(Need::Admin, &Target::Server).unwrap();
+        slip.end(201);
+        scribe.write(std::future::ready(())).await;
+        let acts = acts(&log).await;
+        assert_eq!(acts.len(), 2);
+        assert!(acts[0].as_str().ends_with(r#""status":null}"#), "{}", acts[0].as_str());
+        assert!(acts[1].as_str().ends_with(r#""status":201}"#), "{}", acts[1].as_str());
+    }
+
+    #[tokio::test]
+    async fn acts_are_kept_for_ninety_days() {
+        let clock = TestClock::new();
+        let (audit, scribe, log) = log(&clock);
+        let who = Identity::of_tests();
+        let slip = audit.begin(&who, asked()).await.unwrap();
+        who.require(Need::Admin, &Target::Server).unwrap();
+        slip.end(200);
+        scribe.write(std::future::ready(())).await;
+        clock.advance(Duration::from_secs(90 * 24 * 60 * 60 - 1));
+        assert_eq!(acts(&log).await.len(), 1);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(acts(&log).await.len(), 0);
+    }
 
     #[test]
     fn times_sort_as_text() {

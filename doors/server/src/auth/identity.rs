@@ -73,6 +73,12 @@ impl Identity {
         Self::new("local", "local".to_owned(), Caller::operator(), Scopes::all())
     }
 
+    /// Somebody who may do everything.
+    #[cfg(test)]
+    pub(crate) fn of_tests() -> Self {
+        Self::local()
+    }
+
     pub(super) fn new(tenant: &str, credential: String, caller: Caller, scopes: Scopes) -> Self {
         let tenant = Tenant(tenant.into());
         Self(Arc::new(Known {

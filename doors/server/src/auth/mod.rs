@@ -1,6 +1,7 @@
 //! Who is asking: from a credential, never from what a request says about itself.
 
 mod identity;
+mod jwks;
 mod keys;
 mod local;
 mod scope;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::http::{HeaderMap, HeaderValue, header};
 
 pub use identity::{Identity, Tenant};
+pub use jwks::KeySource;
 pub use keys::{ApiKey, KeyError, Keys, NewKey};
 pub use scope::{BadScope, Need, Scope, Scopes, Target};
 pub use secret::Secret;
@@ -81,6 +83,14 @@ impl Auth {
         &self.keys
     }
 
+    /// Keeps up with the keys of the issuer of tokens, if there is one. Never ends.
+    pub async fn keep_fresh(&self) {
+        match &self.tokens {
+            Some(tokens) => tokens.keep_fresh().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Whether no credential is asked for, as far as is known.
     pub fn is_local(&self) -> bool {
         self.local.load(Ordering::Relaxed)
@@ -102,7 +112,7 @@ impl Auth {
         };
         match &self.tokens {
             Some(tokens) if !credential.starts_with(secret::MARK) => {
-                Ok(tokens.identify(credential))
+                Ok(tokens.identify(credential).await)
             }
             _ => Ok(self.keys.identify(credential).await?),
         }

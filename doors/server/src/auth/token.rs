@@ -1,25 +1,21 @@
 //! Tokens of an issuer that the server trusts: JSON Web Tokens, as OpenID Connect gives them out.
 
-use std::collections::HashMap;
-use std::fmt::{self, Display};
-use std::path::PathBuf;
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use jsonwebtoken::jwk::{Jwk, JwkSet, KeyAlgorithm};
-use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use keyward::Clock;
 use keyward::records::Caller;
 use serde_json::{Map, Value};
 
+use super::jwks::{self, IssuerKeys, KeySource};
 use super::{Identity, Need, Refusal, Scope, Scopes};
 
 /// How far the issuer's clock and this one may be apart.
 const LEEWAY_SECONDS: i64 = 30;
 /// The longest token that is looked at.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
-/// The largest file of keys.
-const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// The longest id of a user.
 const USER_BYTES_MAX: usize = 256;
 /// The most roles, and the most scopes, that are taken from a token.
@@ -56,6 +52,34 @@ impl TokenAlgorithm {
             _ => return None,
         })
     }
+
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Ps384,
+        Self::Ps512,
+        Self::Es256,
+        Self::Es384,
+        Self::EdDsa,
+    ];
+
+    /// Its name in the header of a token: `RS256`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Rs384 => "RS384",
+            Self::Rs512 => "RS512",
+            Self::Ps256 => "PS256",
+            Self::Ps384 => "PS384",
+            Self::Ps512 => "PS512",
+            Self::Es256 => "ES256",
+            Self::Es384 => "ES384",
+            Self::EdDsa => "EdDSA",
+        }
+    }
 }
 
 /// Whose tokens are taken, and what is read from them.
@@ -65,8 +89,8 @@ pub struct Issuer {
     pub issuer: String,
     /// What the claim `aud` must be, or have among others.
     pub audience: String,
-    /// The file with the issuer's public keys: a JSON Web Key Set. Read when the server starts.
-    pub keys: PathBuf,
+    /// Where the issuer's public keys are.
+    pub keys: KeySource,
     /// How tokens may be signed.
     pub algorithms: Vec<TokenAlgorithm>,
     /// The claim that names the user.
@@ -85,7 +109,7 @@ impl Issuer {
     pub fn new(
         issuer: impl Into<String>,
         audience: impl Into<String>,
-        keys: impl Into<PathBuf>,
+        keys: impl Into<KeySource>,
     ) -> Self {
         use TokenAlgorithm::{EdDsa, Es256, Rs256};
         Self {
@@ -98,12 +122,21 @@ impl Issuer {
             scopes_claim: "scope".to_owned(),
         }
     }
+
+    /// What can be said against it without asking anybody but this machine, as text.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        jwks::check(&self.issuer, &self.keys)?;
+        match &self.keys {
+            KeySource::File(file) => jwks::usable_of(&jwks::read_file(file)?).map(drop),
+            KeySource::Url(_) | KeySource::Discovered => Ok(()),
+        }
+    }
 }
 
 /// What reads tokens.
 pub(crate) struct Tokens {
     issuer: Issuer,
-    keys: HashMap<String, (DecodingKey, Option<KeyAlgorithm>)>,
+    keys: IssuerKeys,
     clock: Arc<dyn Clock>,
 }
 
@@ -114,24 +147,19 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Reads the issuer's keys; what is wrong with them is told as text.
-    pub fn load(issuer: Issuer, clock: Arc<dyn Clock>) -> Result<Self, String> {
-        let text = |error: &dyn Display| error.to_string();
-        let size = std::fs::metadata(&issuer.keys).map_err(|error| text(&error))?.len();
-        if size > FILE_BYTES_MAX {
-            return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
-        }
-        let file = std::fs::read(&issuer.keys).map_err(|error| text(&error))?;
-        let set: JwkSet = serde_json::from_slice(&file).map_err(|error| text(&error))?;
-        let keys: HashMap<_, _> = set.keys.iter().filter_map(usable).collect();
-        if keys.is_empty() {
-            return Err("no key in it has a kid and is one to check signatures with".to_owned());
-        }
+    /// Looks at the issuer's keys; what is wrong with them is told as text.
+    pub async fn open(issuer: Issuer, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        let keys = IssuerKeys::open(&issuer.issuer, issuer.keys.clone(), clock.clone()).await?;
         Ok(Self { issuer, keys, clock })
     }
 
+    /// Keeps up with the issuer's keys. Never ends.
+    pub async fn keep_fresh(&self) {
+        self.keys.keep_fresh().await;
+    }
+
     /// Who shows this token, or why nobody does.
-    pub fn identify(&self, token: &str) -> Result<Identity, Refusal> {
+    pub async fn identify(&self, token: &str) -> Result<Identity, Refusal> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(Refusal::Malformed);
         }
@@ -145,10 +173,10 @@ impl Tokens {
         if header.crit.is_some() {
             return Err(Refusal::Wrong);
         }
-        // Only the keys of the file count: what a token says about its own (jwk, jku, x5c) does not.
+        // Only the keys of the issuer count: what a token says about its own (jwk, jku, x5c) does not.
         let kid = header.kid.as_deref().ok_or(Refusal::Unknown)?;
-        let (key, algorithm) = self.keys.get(kid).ok_or(Refusal::Unknown)?;
-        if algorithm.is_some_and(|algorithm| algorithm != header.alg.into()) {
+        let verifier = self.keys.find(kid).await.ok_or(Refusal::Unknown)?;
+        if verifier.algorithm.is_some_and(|algorithm| algorithm != header.alg.into()) {
             return Err(Refusal::Wrong);
         }
         let mut validation = Validation::new(header.alg);
@@ -158,7 +186,7 @@ impl Tokens {
         // By this server's clock, below.
         validation.validate_exp = false;
         validation.validate_nbf = false;
-        let claims = decode::<Map<String, Value>>(token, key, &validation);
+        let claims = decode::<Map<String, Value>>(token, &verifier.key, &validation);
         let claims = claims.map_err(|_| Refusal::Wrong)?.claims;
         self.check_time(&claims)?;
         self.identity(&claims)
@@ -203,23 +231,6 @@ impl Tokens {
         let caller = roles.into_iter().fold(Caller::user(user), Caller::with_role);
         Ok(Identity::new(&format!("user/{user}"), format!("token/{user}"), caller, scopes))
     }
-}
-
-/// A key that checks signatures, by its id.
-fn usable(jwk: &Jwk) -> Option<(String, (DecodingKey, Option<KeyAlgorithm>))> {
-    use jsonwebtoken::jwk::{AlgorithmParameters as P, EllipticCurve, PublicKeyUse};
-    let sound = match &jwk.algorithm {
-        P::RSA(_) | P::EllipticCurve(_) => true,
-        P::OctetKeyPair(pair) => pair.curve == EllipticCurve::Ed25519,
-        // A secret that both sides know among them.
-        _ => false,
-    };
-    let signs = jwk.common.public_key_use.as_ref().is_none_or(|it| *it == PublicKeyUse::Signature);
-    let algorithm = jwk.common.key_algorithm;
-    if !(sound && signs) {
-        return None;
-    }
-    Some((jwk.common.key_id.clone()?, (DecodingKey::from_jwk(jwk).ok()?, algorithm)))
 }
 
 /// A list of texts, or one text with spaces between its words.

@@ -9,7 +9,10 @@ use axum::http::{HeaderName, HeaderValue, Method, Response};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use futures_util::FutureExt;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
+use tracing::Instrument;
+use tracing::field::Empty;
 
 use crate::app::App;
 use crate::audit::Asked;
@@ -18,6 +21,7 @@ use crate::limits::Standing;
 use crate::listener::{HEAD_BYTES_MAX, Peer};
 use crate::metrics::{Counted, Ended, Refused, Route, Untaken};
 use crate::problem::{Problem, Result};
+use crate::traces::{self, TRACED};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a client's own that is taken over.
@@ -121,6 +125,19 @@ pub(super) async fn watch_over(
     let id = request_id(&app, &request);
     request.extensions_mut().insert(RequestId(id.clone()));
     let metrics = app.metrics();
+    let span = tracing::info_span!(
+        target: TRACED,
+        "request",
+        otel.name = format!("{method} {route}"),
+        otel.kind = "server",
+        otel.status_code = Empty,
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = Empty,
+        request.id = id,
+        error.code = Empty,
+    );
+    traces::adopt(&span, request.headers());
 
     let mut response = match app.requests().try_acquire() {
         _ if head_bytes(&request) > HEAD_BYTES_MAX => {
@@ -132,7 +149,8 @@ pub(super) async fn watch_over(
         Ok(_permit) => {
             let _under_way = Counted::new(&metrics.under_way);
             let time_max = app.limits().answer_time_max;
-            let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+            let answer =
+                AssertUnwindSafe(next.run(request).instrument(span.clone())).catch_unwind();
             match tokio::time::timeout(time_max, answer).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(_panic)) => Problem::new("internal", "the server made a mistake")
@@ -158,6 +176,13 @@ pub(super) async fn watch_over(
         metrics.refused.get_or_create(&Refused { code: problem.code() }).inc();
     }
     let code = problem.map(Problem::code);
+    span.record("http.response.status_code", status);
+    if let Some(code) = code {
+        span.record("error.code", code);
+    }
+    if status >= 500 {
+        span.record("otel.status_code", "ERROR");
+    }
     match problem.filter(|problem| problem.status().is_server_error()) {
         Some(problem) => tracing::error!(
             id,

@@ -36,9 +36,7 @@ mod watch;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use utoipa::openapi::security::{
-    HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
-};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 

@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
-use crate::fixture::configured;
+use crate::fixture::{Running, configured};
 
 #[tokio::test]
 async fn a_server_that_others_reach_needs_a_key_and_a_word_about_tls() {
@@ -79,4 +79,27 @@ async fn a_certificate_makes_connections_private() {
     assert!(!answer.starts_with(b"HTTP/"), "{answer:?}");
     drop(stop);
     running.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_handshake_that_does_not_come_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let tls = Tls { cert: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
+    std::fs::write(&tls.cert, cert.pem()).unwrap();
+    std::fs::write(&tls.key, signing_key.serialize_pem()).unwrap();
+    let mut config = Config { tls: Some(tls), ..configured() };
+    config.limits.header_time_max = std::time::Duration::from_millis(200);
+    let server = Running::start(&config, &without_schema("memory:").unwrap()).await;
+    let address = server.url.strip_prefix("http://").unwrap();
+    // Nothing; the beginning of a handshake, and no more.
+    for begun in [&b""[..], &[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]] {
+        let mut connection = TcpStream::connect(address).await.unwrap();
+        connection.write_all(begun).await.unwrap();
+        let mut told = Vec::new();
+        // Without the bound it would wait for ever, and the test with it.
+        let _ = connection.read_to_end(&mut told).await;
+        assert!(told.len() < 64, "{told:?}");
+    }
 }

@@ -18,6 +18,7 @@ mod history;
 mod locks;
 mod jobs;
 mod messages;
+mod issuers;
 mod migrations;
 mod owners;
 mod questions;

@@ -105,3 +105,50 @@ async fn what_is_written_in_a_day_is_counted_across_restarts() {
     clock.advance(Duration::from_secs(24 * 60 * 60));
     answered(200, put(&server, "7", "1").bearer_auth(&seven)).await;
 }
+
+/// How much memory this process has, in bytes.
+fn resident_bytes() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_times_the_rate_of_one_leaves_the_others_served() {
+    const RATE: u32 = 200;
+    let clock = TestClock::new();
+    let tenant = Some(Rate { per_second: RATE, burst: RATE });
+    let server = limited(&clock, Rates { tenant, ..Rates::default() }).await;
+    let admin = server.admin().await;
+    let greedy = server.key(&admin, &json!({"name": "greedy", "user": "7"})).await.secret;
+    let modest = server.key(&admin, &json!({"name": "modest", "user": "8"})).await.secret;
+    let before = resident_bytes();
+    let flood = (0..20).map(|_| {
+        let requests: Vec<_> = (0..RATE / 2)
+            .map(|n| server.put(&format!("/v1/stores/main/entries/user:7:{n}"), "1"))
+            .map(|request| request.bearer_auth(&greedy))
+            .collect();
+        tokio::spawn(async move {
+            let mut statuses = Vec::new();
+            for request in requests {
+                statuses.push(request.send().await.unwrap().status().as_u16());
+            }
+            statuses
+        })
+    });
+    let flood: Vec<_> = flood.collect();
+    for n in 0..50 {
+        let put = server.put(&format!("/v1/stores/main/entries/user:8:{n}"), "1");
+        let answer = answered(200, put.bearer_auth(&modest));
+        tokio::time::timeout(Duration::from_secs(5), answer).await.expect("within five seconds");
+    }
+    let mut counted = std::collections::BTreeMap::<u16, u32>::new();
+    for statuses in flood {
+        for status in statuses.await.unwrap() {
+            *counted.entry(status).or_default() += 1;
+        }
+    }
+    // The clock stands still, so that nothing is added to what may be asked at once.
+    assert_eq!(counted, [(200, RATE), (429, 9 * RATE)].into());
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 64 * 1024 * 1024, "{grown} bytes for {} requests", 10 * RATE);
+}
