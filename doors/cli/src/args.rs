@@ -13,14 +13,15 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::served::Served;
+use crate::settings::Settings;
 use crate::{config, output};
 
 /// The data layer over key-value stores.
 ///
 /// A store is named by a URL: embedded:DIRECTORY is a store on this machine that several processes
 /// may share; memory: lives as long as one command, for trying things. The URL comes from
-/// -s, else from KEYWARD_STORE, else from the first config file that exists: --config FILE,
-/// ./keyward.toml, ~/.config/keyward/config.toml (with a line such as store = "embedded:./data").
+/// -s, else from KEYWARD_STORE, else from the first config file that exists: --config FILE (or
+/// KEYWARD_CONFIG), ./keyward.toml, ~/.config/keyward/config.toml (with a line such as store = "embedded:./data").
 ///
 /// A schema file declares what stores hold: keyward schema checks it, keyward record reads and
 /// writes what it declares. It is --schema FILE, else KEYWARD_SCHEMA, else what the config file says
@@ -56,8 +57,14 @@ pub struct Target {
         hide_env_values = true
     )]
     store: Option<String>,
-    /// The file that names the store when neither -s nor KEYWARD_STORE does
-    #[arg(long, global = true, value_name = "FILE")]
+    /// The file that names the store when neither -s nor KEYWARD_STORE does, and says how to serve
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "KEYWARD_CONFIG",
+        hide_env_values = true
+    )]
     config: Option<PathBuf>,
     /// The schema file [default: ./keyward.schema.toml]
     #[arg(
@@ -181,6 +188,11 @@ impl Target {
             Err(failure) if failure.is("no-schema") => Ok(None),
             Err(failure) => Err(failure),
         }
+    }
+
+    /// What the config file says about serving.
+    pub fn server(&self) -> Result<Settings> {
+        config::server(self.config.as_deref())
     }
 
     /// Whether the store was named for this command, not for all of them.

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::settings::Settings;
 
 /// The config file of the current directory.
 const LOCAL: &str = "keyward.toml";
@@ -39,6 +40,9 @@ struct Config {
     store: Option<String>,
     /// The schema file, relative to this one.
     schema: Option<PathBuf>,
+    /// What `keyward serve` is told.
+    #[serde(default)]
+    server: Settings,
 }
 
 /// The URL of the store: `given` (by flag or environment), else what the config file `config` says,
@@ -80,8 +84,18 @@ pub fn schema_file(given: Option<&Path>, config: Option<&Path>) -> Result<PathBu
     Err(Failure::new(Exit::Invalid, "no-schema", message).hint(SCHEMA_WAYS))
 }
 
+/// What the config file says about serving; files that it names are relative to it.
+pub fn server(config: Option<&Path>) -> Result<Settings> {
+    match read(config)? {
+        Some((path, text)) => parse(&path, &text)?.server.beside(folder(&path)),
+        None => Ok(Settings::default()),
+    }
+}
+
 /// The config file that decides, with what it says. One that was asked for must exist.
 fn read(asked_for: Option<&Path>) -> Result<Option<(PathBuf, String)>> {
+    // An empty variable is none.
+    let asked_for = asked_for.filter(|path| *path != Path::new(""));
     let candidates = match asked_for {
         Some(path) => vec![path.to_owned()],
         None => candidates(|name| env::var_os(name)),

@@ -16,6 +16,7 @@ mod pretty;
 mod progress;
 mod queues;
 mod served;
+mod settings;
 mod signals;
 mod ttl;
 

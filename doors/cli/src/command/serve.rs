@@ -1,20 +1,23 @@
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use keyward::Data;
-use keyward_server::{
-    Config, Issuer, LISTEN_DEFAULT, STORE_DEFAULT, Server, StartError, Tls, without_schema,
-};
+use keyward_server::{STORE_DEFAULT, Server, StartError, TRACED, Traces, without_schema};
 use serde::Serialize;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use crate::args::Target;
 use crate::demo;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
+use crate::settings::{LogForm, Pace, Settings, Span};
 use crate::signals::Signals;
 
 /// Serve stores over HTTP
@@ -26,6 +29,9 @@ use crate::signals::Signals;
 /// As long as there is no API key, the server works for one local user, and only on a loopback
 /// address. keyward key create makes a key, and from then on everybody needs one. On another address
 /// it needs a key to begin with, and --tls-cert with --tls-key, or --plaintext.
+///
+/// Flags come before variables, and those before the table server of the config file (--config FILE,
+/// ./keyward.toml, ~/.config/keyward/config.toml). --check shows what is in force.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward serve
@@ -33,47 +39,91 @@ use crate::signals::Signals;
   keyward serve --listen 127.0.0.1:8080 -s embedded:./data
   keyward serve --schema keyward.schema.toml --log json
   keyward serve --listen 0.0.0.0:7480 --tls-cert cert.pem --tls-key key.pem
-  keyward serve --listen 10.0.0.5:7480 --plaintext"#)]
+  keyward serve --listen 10.0.0.5:7480 --plaintext
+  keyward serve --config /etc/keyward/keyward.toml --check"#)]
 pub struct Arguments {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", env = "KEYWARD_LISTEN", default_value_t = LISTEN_DEFAULT)]
-    listen: SocketAddr,
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7480]
+    #[arg(long, value_name = "ADDRESS", env = "KEYWARD_LISTEN")]
+    listen: Option<SocketAddr>,
     /// Serve a small set of data to look at, in embedded:./keyward-demo unless -s says otherwise
     #[arg(long, conflicts_with = "schema")]
     demo: bool,
+    /// Do not serve: look whether the configuration is sound, and show what is in force
+    #[arg(long)]
+    check: bool,
     /// The control store, where API keys and the audit log are kept [default: the first store]
     #[arg(long, value_name = "URL", env = "KEYWARD_CONTROL", hide_env_values = true)]
     control: Option<String>,
     /// Whose tokens (JSON Web Tokens) are taken besides API keys: what their claim iss must be
-    #[arg(long, value_name = "NAME", env = "KEYWARD_ISSUER", requires = "audience")]
+    #[arg(long, value_name = "NAME", env = "KEYWARD_ISSUER")]
     issuer: Option<String>,
     /// For whom tokens must be made: what their claim aud must be
-    #[arg(long, value_name = "NAME", env = "KEYWARD_AUDIENCE", requires = "issuer_keys")]
+    #[arg(long, value_name = "NAME", env = "KEYWARD_AUDIENCE")]
     audience: Option<String>,
-    /// The file with the public keys of the issuer: a JSON Web Key Set
-    #[arg(long, value_name = "FILE", env = "KEYWARD_ISSUER_KEYS", requires = "issuer")]
-    issuer_keys: Option<PathBuf>,
+    /// The public keys of the issuer, a JSON Web Key Set [default: what the issuer publishes]
+    #[arg(long, value_name = "FILE|URL", env = "KEYWARD_ISSUER_KEYS")]
+    issuer_keys: Option<String>,
     /// The file with the certificate to show, and those above it, as PEM
-    #[arg(long, value_name = "FILE", env = "KEYWARD_TLS_CERT", requires = "tls_key")]
+    #[arg(long, value_name = "FILE", env = "KEYWARD_TLS_CERT")]
     tls_cert: Option<PathBuf>,
     /// The file with the private key of the certificate, as PEM
-    #[arg(long, value_name = "FILE", env = "KEYWARD_TLS_KEY", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", env = "KEYWARD_TLS_KEY")]
     tls_key: Option<PathBuf>,
     /// Serve other machines without TLS: behind a proxy that terminates it
     #[arg(long, conflicts_with = "tls_cert")]
     plaintext: bool,
-    /// How to write the log, to standard error
-    #[arg(long, value_enum, env = "KEYWARD_LOG", default_value_t = LogForm::Text)]
-    log: LogForm,
-    /// What to log: error, warn, info or debug
-    #[arg(long, value_name = "LEVEL", env = "KEYWARD_LOG_LEVEL", default_value = "warn")]
-    log_level: String,
+    /// How often a tenant may ask: so often a second, so often at once; or none [default: 1000/2000]
+    #[arg(long, value_name = "N/BURST", env = "KEYWARD_TENANT_RATE")]
+    tenant_rate: Option<Pace>,
+    /// How often an address may ask without a valid credential [default: 10/100]
+    #[arg(long, value_name = "N/BURST", env = "KEYWARD_STRANGER_RATE")]
+    stranger_rate: Option<Pace>,
+    /// How many entries or records a tenant may write in a day [default: without a bound]
+    #[arg(long, value_name = "N", env = "KEYWARD_QUOTA_WRITES")]
+    quota_writes: Option<u64>,
+    /// How many bytes a tenant may send in requests that write, in a day [default: without a bound]
+    #[arg(long, value_name = "N", env = "KEYWARD_QUOTA_BYTES")]
+    quota_bytes: Option<u64>,
+    /// How long the audit log is kept [default: 90d]
+    #[arg(long, value_name = "TIME", env = "KEYWARD_AUDIT_KEPT")]
+    audit_kept: Option<Span>,
+    /// How to write the log, to standard error [default: text]
+    #[arg(long, value_enum, env = "KEYWARD_LOG")]
+    log: Option<LogForm>,
+    /// What to log: error, warn, info or debug [default: warn]
+    #[arg(long, value_name = "LEVEL", env = "KEYWARD_LOG_LEVEL")]
+    log_level: Option<String>,
+    /// Tell a collector of OpenTelemetry what was asked for, and how long it took
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LogForm {
-    Text,
-    Json,
+impl Arguments {
+    /// What the config file says, with what was said for this command.
+    fn over(&self, mut settings: Settings) -> Settings {
+        fn set<T: Clone>(place: &mut Option<T>, given: &Option<T>) {
+            if given.is_some() {
+                place.clone_from(given);
+            }
+        }
+        set(&mut settings.listen, &self.listen);
+        set(&mut settings.control, &self.control);
+        set(&mut settings.issuer.name, &self.issuer);
+        set(&mut settings.issuer.audience, &self.audience);
+        set(&mut settings.issuer.keys, &self.issuer_keys);
+        set(&mut settings.tls.cert, &self.tls_cert);
+        set(&mut settings.tls.key, &self.tls_key);
+        set(&mut settings.plaintext, &self.plaintext.then_some(true));
+        set(&mut settings.rates.tenant, &self.tenant_rate);
+        set(&mut settings.rates.stranger, &self.stranger_rate);
+        set(&mut settings.quota.writes_per_day_max, &self.quota_writes);
+        set(&mut settings.quota.bytes_per_day_max, &self.quota_bytes);
+        set(&mut settings.audit.kept, &self.audit_kept);
+        set(&mut settings.log, &self.log);
+        set(&mut settings.log_level, &self.log_level);
+        set(&mut settings.otlp, &self.otlp);
+        settings
+    }
 }
 
 #[derive(Serialize)]
@@ -89,23 +139,26 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         "serving",
         "A server is started where its stores are: leave out --server, and unset KEYWARD_SERVER.",
     )?;
-    log(&arguments)?;
-    allow_connections();
+    let settings = arguments.over(target.server()?);
+    let form = settings.log.unwrap_or(LogForm::Text);
+    let level = settings.log_level.clone().unwrap_or_else(|| "warn".to_owned());
+    let otlp = settings.otlp.clone().filter(|url| !url.is_empty());
+    let config = settings.config()?;
+    let filter = filter(&level)?;
+    let traces = otlp.as_deref().map(Traces::open).transpose().map_err(|reason| {
+        Failure::invalid(format!("traces cannot be told: {reason}"))
+            .hint("Give the URL of a collector, such as http://localhost:4318.")
+    })?;
     let data = served(&arguments, target).await?;
+    if arguments.check {
+        config.check().map_err(not_started)?;
+        return show(&data, Settings::of(&config, form, level, otlp), output);
+    }
+    log(form, filter, traces.as_ref());
+    allow_connections();
     if arguments.demo {
         demo::fill(&data).await?;
     }
-    let tls = arguments.tls_cert.zip(arguments.tls_key).map(|(cert, key)| Tls { cert, key });
-    let issuer = arguments.issuer.zip(arguments.audience).zip(arguments.issuer_keys);
-    let issuer = issuer.map(|((issuer, audience), keys)| Issuer::new(issuer, audience, keys));
-    let config = Config {
-        listen: arguments.listen,
-        control: arguments.control,
-        issuer,
-        tls,
-        plaintext: arguments.plaintext,
-        ..Config::default()
-    };
     let server = Server::bind(&config, &data).await.map_err(not_started)?;
     let mut signals = Signals::listen()?;
     tell(&server, &data, output)?;
@@ -118,6 +171,9 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         });
     };
     server.run(stop).await;
+    if let Some(traces) = traces {
+        traces.close().await;
+    }
     Ok(())
 }
 
@@ -178,29 +234,63 @@ Ctrl-C stops it.",
 }
 
 fn stores(data: &Data) -> String {
-    let named = data.schema().stores.iter().map(|store| {
-        let place = data.url(&store.name).unwrap_or_default();
-        // What stands between :// and @ may be a password.
-        let place = match place.split_once("://").zip(place.rsplit_once('@')) {
-            Some(((engine, _), (_, place))) => format!("{engine}://…@{place}"),
-            None => place,
-        };
-        format!("{} ({place})", store.name)
-    });
+    let stores = data.schema().stores.iter();
+    let named = stores.map(|store| format!("{} ({})", store.name, place(data, &store.name)));
     named.collect::<Vec<_>>().join(", ")
 }
 
-fn log(arguments: &Arguments) -> Result {
-    let filter = EnvFilter::try_new(&arguments.log_level).map_err(|error| {
-        Failure::invalid(format!("{:?} is no log level: {error}", arguments.log_level))
-            .hint("Write error, warn, info or debug.")
-    })?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    match arguments.log {
-        LogForm::Text => log.with_ansi(io::stderr().is_terminal()).init(),
-        LogForm::Json => log.json().init(),
+/// Where a store is.
+fn place(data: &Data, store: &str) -> String {
+    let place = data.url(store).unwrap_or_default();
+    // What stands between :// and @ may be a password.
+    match place.split_once("://").zip(place.rsplit_once('@')) {
+        Some(((engine, _), (_, place))) => format!("{engine}://…@{place}"),
+        None => place,
     }
-    Ok(())
+}
+
+/// What is in force.
+#[derive(Serialize)]
+struct InForce {
+    /// Where each store is, without passwords.
+    stores: BTreeMap<String, String>,
+    server: Settings,
+}
+
+/// Shows what is in force, as a config file would say it.
+fn show(data: &Data, server: Settings, output: &mut Output) -> Result {
+    let stores = data.schema().stores.iter();
+    let stores = stores.map(|store| (store.name.clone(), place(data, &store.name))).collect();
+    let shown = InForce { stores, server };
+    if output.json() {
+        output.write_json(&shown)?;
+    } else {
+        let text = toml::to_string(&shown)
+            .map_err(|error| Failure::invalid(format!("this cannot be shown: {error}")))?;
+        write!(output, "{text}")?;
+    }
+    output.flush()
+}
+
+fn filter(level: &str) -> Result<EnvFilter> {
+    EnvFilter::try_new(level).map_err(|error| {
+        Failure::invalid(format!("{level:?} is no log level: {error}"))
+            .hint("Write error, warn, info or debug.")
+    })
+}
+
+fn log(form: LogForm, filter: EnvFilter, traces: Option<&Traces>) {
+    let log = fmt::layer().with_writer(io::stderr);
+    let log = match form {
+        LogForm::Text => log.with_ansi(io::stderr().is_terminal()).boxed(),
+        LogForm::Json => log.json().boxed(),
+    };
+    // Spans are for traces: what they say stands in the lines of the log already.
+    let spans = filter_fn(|about| about.target() != TRACED);
+    tracing_subscriber::registry()
+        .with(log.with_filter(filter.and(spans)))
+        .with(traces.map(Traces::layer))
+        .init();
 }
 
 fn not_started(error: StartError) -> Failure {
@@ -215,7 +305,7 @@ fn not_started(error: StartError) -> Failure {
             "Give --tls-cert and --tls-key, or --plaintext behind a proxy that terminates TLS."
         }
         StartError::IssuerKeys { .. } => {
-            "Give a JSON Web Key Set with public keys, each with its kid."
+            "Give a JSON Web Key Set with public keys, each with its kid, or where it is published."
         }
         StartError::Tls { .. } => "Give a certificate and its private key as PEM files.",
         _ => "Look at the store's URL and place.",

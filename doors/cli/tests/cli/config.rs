@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::sandbox::Sandbox;
 
 /// Four stores, each of which says where it is.
@@ -96,4 +98,120 @@ fn a_url_that_names_no_store_is_refused() {
     }
     kw.write("file", "");
     kw.fails(7, &["-s", "embedded:./file", "ls"]);
+}
+
+/// What `serve --check` shows with these arguments and variables.
+fn in_force(kw: &Sandbox, arguments: &[&str], env: &[(&str, &str)]) -> Value {
+    let mut command = kw.command(&[&["serve", "--check", "--json"], arguments].concat());
+    let output = command.envs(env.iter().copied()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_server_is_told_by_flag_then_variable_then_file_then_by_default() {
+    let kw = Sandbox::new();
+    let shown = in_force(&kw, &[], &[]);
+    assert_eq!(shown["server"]["listen"], "127.0.0.1:7480");
+    assert_eq!(shown["server"]["rates"]["tenant"], "1000/2000");
+    assert_eq!(shown["server"]["audit"]["kept"], "90d");
+    assert_eq!(
+        shown["stores"]["main"].as_str().map(|url| url.starts_with("embedded:")),
+        Some(true)
+    );
+
+    kw.write(
+        "etc/server.toml",
+        r#"
+        [server]
+        listen = "127.0.0.1:1001"
+        control = "embedded:control"
+        log = "json"
+        log_level = "info"
+        rates.tenant = "7/9"
+        rates.stranger = "none"
+        quota.writes_per_day_max = 11
+        audit.kept = "30d"
+        issuer.name = "https://id.example"
+        issuer.audience = "keyward"
+        issuer.algorithms = ["EdDSA"]
+        limits.body_bytes_max = 4096
+        limits.answer_time_max = "5s"
+        "#,
+    );
+    let file = [("KEYWARD_CONFIG", "etc/server.toml")];
+    let shown = in_force(&kw, &[], &file);
+    let server = &shown["server"];
+    assert_eq!(server["listen"], "127.0.0.1:1001");
+    assert!(server["control"].as_str().unwrap().ends_with("etc/control"), "{server}");
+    assert_eq!(server["rates"], serde_json::json!({"tenant": "7/9", "stranger": "none"}));
+    assert_eq!(server["quota"]["writes_per_day_max"], 11);
+    assert_eq!(server["issuer"]["algorithms"], serde_json::json!(["EdDSA"]));
+    assert_eq!(server["issuer"]["user_claim"], "sub");
+    assert_eq!(server["limits"]["body_bytes_max"], 4096);
+    assert_eq!(server["limits"]["answer_time_max"], "5s");
+    assert_eq!(server["limits"]["requests_max"], 1024);
+    assert_eq!((&server["log"], &server["log_level"]), (&"json".into(), &"info".into()));
+
+    let env = [file[0], ("KEYWARD_LISTEN", "127.0.0.1:1002"), ("KEYWARD_TENANT_RATE", "3")];
+    let server = &in_force(&kw, &["--audit-kept", "7d"], &env)["server"];
+    assert_eq!(server["listen"], "127.0.0.1:1002");
+    assert_eq!(server["rates"]["tenant"], "3/3");
+    assert_eq!(server["audit"]["kept"], "7d");
+    let server =
+        &in_force(&kw, &["--listen", "127.0.0.1:1003", "--quota-writes", "12"], &env)["server"];
+    assert_eq!(server["listen"], "127.0.0.1:1003");
+    assert_eq!(server["quota"]["writes_per_day_max"], 12);
+}
+
+#[test]
+fn what_a_server_cannot_be_told_is_named_with_its_line() {
+    let kw = Sandbox::new();
+    for (text, line, told) in [
+        ("[server]\nlisten = \"127.0.0.1:1\"\nport = 7\n", "line 3", "unknown field `port`"),
+        ("[server.limits]\nconnections_max = 0\n", "line 2", "0 is not from 1"),
+        ("\n\n[server.audit]\nkept = \"soon\"\n", "line 4", "write a number and a unit"),
+        ("[server.rates]\ntenant = \"fast\"\n", "line 2", "requests a second"),
+        ("[server.issuer]\nalgorithms = [\"HS256\"]\n", "line 2", "HS256"),
+        ("[sever]\n", "line 1", "unknown field `sever`"),
+    ] {
+        kw.write("keyward.toml", text);
+        let told_text = kw.fails(2, &["serve", "--check"]);
+        assert!(told_text.contains("keyward.toml is no valid config file"), "{told_text}");
+        assert!(told_text.contains(line) && told_text.contains(told), "{text}: {told_text}");
+    }
+    for (text, code, told) in [
+        ("[server.tls]\ncert = \"a.pem\"\n", 2, "both a certificate and its key"),
+        ("[server.issuer]\nname = \"me\"\n", 2, "an issuer and an audience"),
+        ("[server]\nlisten = \"0.0.0.0:1\"\n", 7, "could read credentials"),
+        ("[server.tls]\ncert = \"a.pem\"\nkey = \"b.pem\"\n", 7, "a.pem cannot be used for TLS"),
+        (
+            "[server.issuer]\nname = \"me\"\naudience = \"a\"\nkeys = \"none.json\"\n",
+            7,
+            "none.json",
+        ),
+        (
+            "[server.issuer]\nname = \"me\"\naudience = \"a\"\nkeys = \"http://id.example/\"\n",
+            7,
+            "TLS",
+        ),
+    ] {
+        kw.write("keyward.toml", text);
+        let told_text = kw.fails(code, &["serve", "--check"]);
+        assert!(told_text.contains(told), "{text}: {told_text}");
+    }
+}
+
+#[test]
+fn what_is_shown_is_a_config_file_without_passwords() {
+    let kw = Sandbox::new();
+    let control = "postgres://keyward:canary-password@db.example/app?store=x";
+    let shown = kw.ok(&["serve", "--check", "--text", "--control", control]);
+    assert!(!shown.contains("canary-password"), "{shown}");
+    let server = shown.split_once("[server]").unwrap().1;
+    assert!(server.contains("db.example"), "{shown}");
+    let plain = kw.ok(&["serve", "--check", "--text", "--quota-bytes", "5"]);
+    let server = plain.split_once("[server]").unwrap().1;
+    kw.write("again.toml", &format!("[server]{server}"));
+    assert_eq!(kw.ok(&["serve", "--check", "--text", "--config", "again.toml"]), plain);
 }

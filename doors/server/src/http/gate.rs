@@ -9,7 +9,6 @@ use axum::http::{HeaderName, HeaderValue, Method, Response};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use futures_util::FutureExt;
-use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 use tracing::Instrument;
 use tracing::field::Empty;

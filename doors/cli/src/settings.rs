@@ -1,0 +1,440 @@
+//! What `keyward serve` can be told: in the table `server` of a config file, and by flags and
+//! variables, which come before it.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use keyward::StoreUrl;
+use keyward_server::{Config, Issuer, KeySource, Limits, Quota, Rate, Rates, Tls, TokenAlgorithm};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::failure::{Failure, Result};
+use crate::ttl;
+
+/// The table `server` of a config file. What is left out stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    pub listen: Option<SocketAddr>,
+    pub control: Option<String>,
+    pub plaintext: Option<bool>,
+    pub log: Option<LogForm>,
+    pub log_level: Option<String>,
+    /// Where traces are told: the URL of a collector.
+    pub otlp: Option<String>,
+    #[serde(default)]
+    pub tls: TlsSettings,
+    #[serde(default)]
+    pub issuer: IssuerSettings,
+    #[serde(default)]
+    pub rates: RateSettings,
+    #[serde(default)]
+    pub quota: QuotaSettings,
+    #[serde(default)]
+    pub audit: AuditSettings,
+    #[serde(default)]
+    pub limits: LimitSettings,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogForm {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsSettings {
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IssuerSettings {
+    pub name: Option<String>,
+    pub audience: Option<String>,
+    /// A file or a URL; without one, the issuer is asked.
+    pub keys: Option<String>,
+    pub algorithms: Option<Vec<AlgorithmName>>,
+    pub user_claim: Option<String>,
+    pub roles_claim: Option<String>,
+    pub scopes_claim: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateSettings {
+    pub tenant: Option<Pace>,
+    pub stranger: Option<Pace>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuotaSettings {
+    pub writes_per_day_max: Option<u64>,
+    pub bytes_per_day_max: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditSettings {
+    pub kept: Option<Span>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitSettings {
+    pub body_bytes_max: Option<Count>,
+    pub header_time_max: Option<Span>,
+    pub body_time_max: Option<Span>,
+    pub answer_time_max: Option<Span>,
+    pub connections_max: Option<Count>,
+    pub requests_max: Option<Count>,
+    pub watches_max: Option<Count>,
+    pub recheck_interval: Option<Span>,
+    pub drain_time_max: Option<Span>,
+}
+
+/// A length of time, as a person writes it: `90s`, `2h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span(pub Duration);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let span = ttl::parse(text)?;
+        // What is added to the time it is now must stay a time.
+        match span <= Duration::from_secs(100 * 366 * 24 * 60 * 60) {
+            true => Ok(Self(span)),
+            false => Err("that is longer than a hundred years".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_millis();
+        let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+        let whole = units.into_iter().find(|(_, unit)| millis.is_multiple_of(*unit));
+        let (unit, size) = whole.unwrap_or(("ms", 1));
+        write!(f, "{}{unit}", millis / size)
+    }
+}
+
+/// How often somebody may ask: `1000/2000` is a thousand times a second and two thousand at once,
+/// `none` is without a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace(pub Option<Rate>);
+
+impl FromStr for Pace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        let number = |text: &str| text.parse().ok().filter(|number: &u32| *number > 0);
+        let (per_second, burst) = text.split_once('/').unwrap_or((text, text));
+        let rate = number(per_second).zip(number(burst));
+        let rate = rate.map(|(per_second, burst)| Rate { per_second, burst });
+        rate.map(|rate| Self(Some(rate))).ok_or_else(|| {
+            "write requests a second, or those and how many at once (1000/2000), or none".to_owned()
+        })
+    }
+}
+
+impl fmt::Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(Rate { per_second, burst }) => write!(f, "{per_second}/{burst}"),
+            None => f.write_str("none"),
+        }
+    }
+}
+
+/// The name of an algorithm, as tokens have it: `RS256`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AlgorithmName(pub TokenAlgorithm);
+
+impl FromStr for AlgorithmName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = TokenAlgorithm::ALL.into_iter().find(|one| one.name() == text);
+        found.map(Self).ok_or_else(|| {
+            let names = TokenAlgorithm::ALL.map(TokenAlgorithm::name).join(", ");
+            format!("tokens are signed by one of {names}, not by {text:?}")
+        })
+    }
+}
+
+impl fmt::Display for AlgorithmName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name())
+    }
+}
+
+/// Values that stand in a config file as text.
+macro_rules! as_text {
+    ($($name:ident),+) => {
+        $(impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(D::Error::custom)
+            }
+        })+
+    };
+}
+
+as_text!(Span, Pace, AlgorithmName);
+
+/// A number of things that are held at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Count(pub usize);
+
+impl Count {
+    const MAX: usize = 1 << 30;
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match usize::deserialize(deserializer)? {
+            count @ 1..=Self::MAX => Ok(Self(count)),
+            count => Err(D::Error::custom(format!("{count} is not from 1 to {}", Self::MAX))),
+        }
+    }
+}
+
+impl Settings {
+    /// The same with files that are named relative to the config file's folder.
+    pub fn beside(mut self, folder: &Path) -> Result<Self> {
+        for file in [&mut self.tls.cert, &mut self.tls.key].into_iter().flatten() {
+            *file = folder.join(&*file);
+        }
+        if let Some(keys) = &mut self.issuer.keys
+            && let KeySource::File(file) = KeySource::named(keys)
+        {
+            *keys = folder.join(file).to_string_lossy().into_owned();
+        }
+        if let Some(control) = &mut self.control {
+            *control = keyward::url_beside(folder, control)?;
+        }
+        Ok(self)
+    }
+
+    /// What a server is told.
+    pub fn config(self) -> Result<Config> {
+        let plain = Config::default();
+        let tls = match (self.tls.cert, self.tls.key) {
+            (Some(cert), Some(key)) => Some(Tls { cert, key }),
+            (None, None) => None,
+            _ => {
+                return Err(Failure::invalid("TLS needs both a certificate and its key")
+                    .hint("Give tls.cert and tls.key, or --tls-cert and --tls-key."));
+            }
+        };
+        let plaintext = self.plaintext.unwrap_or(false);
+        if plaintext && tls.is_some() {
+            return Err(Failure::invalid("connections are to be in plain text, and with TLS")
+                .hint("Leave out one of the two."));
+        }
+        let quota = self.quota;
+        let quota = match (quota.writes_per_day_max, quota.bytes_per_day_max) {
+            (None, None) => None,
+            (writes, bytes) => Some(Quota {
+                writes_per_day_max: writes.unwrap_or(u64::MAX),
+                bytes_per_day_max: bytes.unwrap_or(u64::MAX),
+            }),
+        };
+        let RateSettings { tenant, stranger } = self.rates;
+        Ok(Config {
+            listen: self.listen.unwrap_or(plain.listen),
+            limits: self.limits.limits(),
+            control: self.control,
+            issuer: self.issuer.issuer()?,
+            tls,
+            plaintext,
+            rates: Rates {
+                tenant: tenant.map_or(plain.rates.tenant, |pace| pace.0),
+                stranger: stranger.map_or(plain.rates.stranger, |pace| pace.0),
+            },
+            quota,
+            audit_kept: self.audit.kept.map_or(plain.audit_kept, |kept| kept.0),
+            clock: plain.clock,
+        })
+    }
+
+    /// What is in force with a configuration: everything that has a value, without passwords.
+    pub fn of(config: &Config, log: LogForm, log_level: String, otlp: Option<String>) -> Self {
+        let Config {
+            listen,
+            limits,
+            control,
+            issuer,
+            tls,
+            plaintext,
+            rates,
+            quota,
+            audit_kept,
+            ..
+        } = config;
+        let without_password = |url: &String| match url.parse::<StoreUrl>() {
+            Ok(url) => url.to_string(),
+            Err(_) => "…".to_owned(),
+        };
+        let tls = tls.as_ref();
+        Self {
+            listen: Some(*listen),
+            control: control.as_ref().map(without_password),
+            plaintext: Some(*plaintext),
+            log: Some(log),
+            log_level: Some(log_level),
+            otlp,
+            tls: TlsSettings {
+                cert: tls.map(|tls| tls.cert.clone()),
+                key: tls.map(|tls| tls.key.clone()),
+            },
+            issuer: issuer.as_ref().map(IssuerSettings::of).unwrap_or_default(),
+            rates: RateSettings {
+                tenant: Some(Pace(rates.tenant)),
+                stranger: Some(Pace(rates.stranger)),
+            },
+            quota: QuotaSettings {
+                writes_per_day_max: quota.map(|quota| quota.writes_per_day_max).and_then(bounded),
+                bytes_per_day_max: quota.map(|quota| quota.bytes_per_day_max).and_then(bounded),
+            },
+            audit: AuditSettings { kept: Some(Span(*audit_kept)) },
+            limits: LimitSettings::of(limits),
+        }
+    }
+}
+
+/// A bound, if it is one.
+fn bounded(number: u64) -> Option<u64> {
+    (number < u64::MAX).then_some(number)
+}
+
+impl IssuerSettings {
+    fn issuer(self) -> Result<Option<Issuer>> {
+        let (name, audience) = match (self.name, self.audience) {
+            (Some(name), Some(audience)) => (name, audience),
+            (None, None) if self.keys.is_none() => return Ok(None),
+            _ => {
+                return Err(Failure::invalid("tokens need an issuer and an audience")
+                    .hint("Give issuer.name and issuer.audience, or --issuer and --audience."));
+            }
+        };
+        let keys = self.keys.as_deref().map_or(KeySource::Discovered, KeySource::named);
+        let usual = Issuer::new(name, audience, keys);
+        let algorithms = self.algorithms.map(|names| names.iter().map(|name| name.0).collect());
+        Ok(Some(Issuer {
+            algorithms: algorithms.unwrap_or(usual.algorithms),
+            user_claim: self.user_claim.unwrap_or(usual.user_claim),
+            roles_claim: self.roles_claim.unwrap_or(usual.roles_claim),
+            scopes_claim: self.scopes_claim.unwrap_or(usual.scopes_claim),
+            ..usual
+        }))
+    }
+
+    fn of(issuer: &Issuer) -> Self {
+        let keys = match &issuer.keys {
+            KeySource::Discovered => None,
+            keys => Some(keys.to_string()),
+        };
+        Self {
+            name: Some(issuer.issuer.clone()),
+            audience: Some(issuer.audience.clone()),
+            keys,
+            algorithms: Some(issuer.algorithms.iter().copied().map(AlgorithmName).collect()),
+            user_claim: Some(issuer.user_claim.clone()),
+            roles_claim: Some(issuer.roles_claim.clone()),
+            scopes_claim: Some(issuer.scopes_claim.clone()),
+        }
+    }
+}
+
+impl LimitSettings {
+    fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        let count = |given: Option<Count>, usual| given.map_or(usual, |count| count.0);
+        let span = |given: Option<Span>, usual| given.map_or(usual, |span| span.0);
+        Limits {
+            body_bytes_max: count(self.body_bytes_max, usual.body_bytes_max),
+            header_time_max: span(self.header_time_max, usual.header_time_max),
+            body_time_max: span(self.body_time_max, usual.body_time_max),
+            answer_time_max: span(self.answer_time_max, usual.answer_time_max),
+            connections_max: count(self.connections_max, usual.connections_max),
+            requests_max: count(self.requests_max, usual.requests_max),
+            watches_max: count(self.watches_max, usual.watches_max),
+            recheck_interval: span(self.recheck_interval, usual.recheck_interval),
+            drain_time_max: span(self.drain_time_max, usual.drain_time_max),
+        }
+    }
+
+    fn of(limits: &Limits) -> Self {
+        Self {
+            body_bytes_max: Some(Count(limits.body_bytes_max)),
+            header_time_max: Some(Span(limits.header_time_max)),
+            body_time_max: Some(Span(limits.body_time_max)),
+            answer_time_max: Some(Span(limits.answer_time_max)),
+            connections_max: Some(Count(limits.connections_max)),
+            requests_max: Some(Count(limits.requests_max)),
+            watches_max: Some(Count(limits.watches_max)),
+            recheck_interval: Some(Span(limits.recheck_interval)),
+            drain_time_max: Some(Span(limits.drain_time_max)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_force_can_be_read_back() {
+        let config = Config {
+            issuer: Some(Issuer::new("https://id.example", "keyward", KeySource::Discovered)),
+            tls: Some(Tls { cert: "a.pem".into(), key: "b.pem".into() }),
+            quota: Some(Quota { writes_per_day_max: 5, bytes_per_day_max: u64::MAX }),
+            ..Config::default()
+        };
+        let settings = Settings::of(&config, LogForm::Json, "info".to_owned(), None);
+        let text = toml::to_string(&settings).unwrap();
+        let read: Settings = toml::from_str(&text).unwrap();
+        assert_eq!(read, settings, "{text}");
+        let again = read.config().unwrap();
+        assert_eq!(Settings::of(&again, LogForm::Json, "info".to_owned(), None), settings);
+    }
+
+    #[test]
+    fn times_and_paces_are_written_as_they_are_read() {
+        for text in ["90d", "36h", "90m", "10s", "250ms"] {
+            assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+        }
+        for text in ["1000/2000", "5/5", "none"] {
+            assert_eq!(text.parse::<Pace>().unwrap().to_string(), text);
+        }
+        assert_eq!("5".parse::<Pace>().unwrap().to_string(), "5/5");
+        for text in ["", "0", "1/0", "-1", "1/2/3", "many", "4294967296"] {
+            assert!(text.parse::<Pace>().is_err(), "{text}");
+        }
+        assert!("100000000000d".parse::<Span>().is_err());
+        assert!("40000d".parse::<Span>().is_err());
+    }
+}
