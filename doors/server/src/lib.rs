@@ -33,8 +33,8 @@ mod problem;
 mod server;
 mod stores;
 mod tls;
-mod waits;
 mod traces;
+mod waits;
 mod work;
 
 pub use audit::{AuditLog, AuditQuery};

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicU64;
 
-use keyward::{cache, locks};
 use keyward::queue::Metrics as QueueMetrics;
+use keyward::{cache, locks};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;

@@ -20,9 +20,8 @@ impl Watcher {
     fn new(address: &str) -> Self {
         let mut connection = TcpStream::connect(address).unwrap();
         connection.set_read_timeout(Some(PATIENCE)).unwrap();
-        let request = format!(
-            "GET /v1/stores/main/watch?prefix=user: HTTP/1.1\r\nhost: {address}\r\n\r\n"
-        );
+        let request =
+            format!("GET /v1/stores/main/watch?prefix=user: HTTP/1.1\r\nhost: {address}\r\n\r\n");
         connection.write_all(request.as_bytes()).unwrap();
         Self(BufReader::with_capacity(512, connection))
     }
