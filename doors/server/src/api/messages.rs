@@ -66,7 +66,7 @@ pub(crate) async fn enqueue(
         return Err(Problem::invalid("there is no message to enqueue"));
     }
     if mark.is_some() {
-        return match commits::commit(who, served, Commit::new(), drafts, mark).await? {
+        return match commits::commit(who, served, Commit::new(), None, drafts, mark).await? {
             Committed::Applied { enqueued, replayed, .. } => {
                 Ok(Enqueuing { fates: enqueued, replayed })
             }

@@ -1,6 +1,7 @@
 //! The API over HTTP: thin handlers over `api`.
 
 mod answer;
+mod attempts;
 mod audit;
 mod batches;
 mod cache;
@@ -78,6 +79,7 @@ fn described() -> (Router<App>, OpenApi) {
         .merge(queues::routes())
         .merge(messages::routes())
         .merge(claims::routes())
+        .merge(attempts::routes())
         .merge(dead_letters::routes())
         .merge(jobs::routes())
         .split_for_parts();
