@@ -67,6 +67,9 @@ pub(crate) async fn commit(
     commit: Commit,
     mark: Option<&Mark>,
 ) -> Result<Committed> {
+    if commit.writes.is_empty() {
+        who.require(Need::Read, &Target::Store(&served.name))?;
+    }
     // What is to be written comes first: it is what the audit log and the quota go by.
     for write in &commit.writes {
         admit_raw(who, served, write.key(), Need::Write)?;

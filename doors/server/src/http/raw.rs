@@ -96,13 +96,18 @@ struct ScanBody {
     end: Option<String>,
     /// Where an earlier page ended.
     after: Option<String>,
-    /// At most so many rows.
+    /// At most so many rows; 100, if it is left out.
+    #[serde(default = "rows_default")]
     #[schema(minimum = 1, maximum = 1000)]
     limit: usize,
     #[serde(default)]
     order: Direction,
     #[serde(default)]
     want: Part,
+}
+
+fn rows_default() -> usize {
+    Scan::LIMIT_DEFAULT
 }
 
 impl ScanBody {

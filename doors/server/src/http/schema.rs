@@ -34,7 +34,7 @@ struct SchemaBody {
 #[utoipa::path(
     get,
     path = "/v1/schema",
-    tag = "spaces",
+    tag = "schema",
     responses((status = 200, description = "The schema", body = SchemaBody), ProblemAnswers),
 )]
 async fn show(State(app): State<App>, who: Identity) -> Result<Response<Body>> {

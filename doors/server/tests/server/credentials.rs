@@ -197,6 +197,8 @@ async fn every_route_asks_what_the_key_allows() {
         let (status, text) = (answer.status(), answer.text().await.unwrap());
         if route == "GET /v1/stores" || route == "GET /v1/spaces" {
             assert_eq!(text, r#"{"items":[]}"#);
+        } else if route == "GET /v1/schema" {
+            assert_eq!(text, r#"{"text":"[stores]\n","values":{}}"#);
         } else if route.contains("/v1/stores/") || route.contains("/v1/keys") {
             assert_eq!(status, 403, "{route}: {text}");
             known += 1;
