@@ -191,7 +191,7 @@ impl Target {
     }
 
     /// What the config file says about serving.
-    pub fn server(&self) -> Result<Settings> {
+    pub fn settings(&self) -> Result<Settings> {
         config::server(self.config.as_deref())
     }
 

@@ -276,6 +276,7 @@ impl Settings {
             },
             quota,
             audit_kept: self.audit.kept.map_or(plain.audit_kept, |kept| kept.0),
+            queues: plain.queues,
             clock: plain.clock,
         })
     }

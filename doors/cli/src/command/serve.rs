@@ -139,7 +139,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         "serving",
         "A server is started where its stores are: leave out --server, and unset KEYWARD_SERVER.",
     )?;
-    let settings = arguments.over(target.server()?);
+    let settings = arguments.over(target.settings()?);
     let form = settings.log.unwrap_or(LogForm::Text);
     let level = settings.log_level.clone().unwrap_or_else(|| "warn".to_owned());
     let otlp = settings.otlp.clone().filter(|url| !url.is_empty());
