@@ -77,7 +77,7 @@ pub struct Removed {
 #[derive(Debug)]
 enum Part {
     /// What the user owns of a space.
-    Records { space: Space, owner: Bindings, range: KeyRange },
+    Records { space: Box<Space>, owner: Bindings, range: KeyRange },
     /// Earlier versions of these.
     Past { space: String, range: KeyRange },
     /// What lies below `user:{user}`.
@@ -106,7 +106,7 @@ impl Records {
         for declaration in self.declarations() {
             let Some(variable) = declaration.ownership.owner() else { continue };
             let owner = Bindings::new().with(variable, user);
-            let space = self.space(&declaration.name, &Caller::operator())?;
+            let space = Box::new(self.space(&declaration.name, &Caller::operator())?);
             let Owned { range, prefix } = space.access.listed(owner.clone())?;
             let past = history::prefixes(&declaration.name, &prefix);
             parts.push(Part::Records { space, owner, range });

@@ -105,7 +105,7 @@ impl Scribe {
             ExpirySupport::Unsupported => None,
         };
         let together = match capabilities.tier() {
-            Tier::Atomic => sheets_per_commit(&self.store.limits()),
+            Tier::Atomic => sheets_per_commit(self.store.limits()),
             _ => 1,
         };
         for some in sheets.chunks(together) {
