@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
-use keyward::{Event, KeyRange, Prefix, Result, Revision, Store};
+use keyward::{Event, Key, KeyRange, Prefix, Result, Revision, Store};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::Instant;
 
@@ -39,17 +39,19 @@ impl Feed {
         Self { store, live: Arc::default() }
     }
 
-    /// What changes in a range after a revision, or from now on: as a watch of the store tells it,
-    /// except that commits with nothing in the range are only told of now and then.
+    /// What changes in a range after a revision, or from now on, of the keys that are shown: as a watch
+    /// of the store tells it, except that commits with nothing of that are only told of now and then.
     pub fn watch(
         &self,
         range: KeyRange,
         since: Option<Revision>,
+        shown: fn(&Key) -> bool,
     ) -> impl Stream<Item = Result<Event>> + Send + use<> {
         let own = self.store.watch(range.clone(), since);
         let watcher = Watcher {
             feed: self.clone(),
             range,
+            shown,
             source: Source::Beginning(own),
             at: since.unwrap_or_default(),
             told: Instant::now(),
@@ -94,15 +96,15 @@ async fn hand_on(
     mut events: BoxStream<'static, Result<Event>>,
     watchers: broadcast::Sender<Arc<Event>>,
 ) {
+    let feed = Ends(feed);
     loop {
         tokio::select! {
             event = events.next() => {
-                let mut live = feed.live();
+                let mut live = feed.0.live();
                 let event = event.and_then(Result::ok);
                 let (Some(at), Some(event), Some(known)) =
                     (event.as_ref().and_then(revision), event, &mut *live)
                 else {
-                    *live = None;
                     return;
                 };
                 known.at = at;
@@ -110,10 +112,8 @@ async fn hand_on(
                 let _ = watchers.send(Arc::new(event));
             }
             () = watchers.closed() => {
-                let mut live = feed.live();
                 // Somebody may have come since.
                 if watchers.receiver_count() == 0 {
-                    *live = None;
                     return;
                 }
             }
@@ -121,10 +121,21 @@ async fn hand_on(
     }
 }
 
+/// Says that nothing is handed on any more, however that came. Who joins at the last moment sees the end
+/// at once, and joins again.
+struct Ends(Feed);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        *self.0.live() = None;
+    }
+}
+
 /// One who watches a range.
 struct Watcher {
     feed: Feed,
     range: KeyRange,
+    shown: fn(&Key) -> bool,
     source: Source,
     /// Everything up to here was told.
     at: Revision,
@@ -177,9 +188,13 @@ impl Watcher {
                 }
                 Source::CatchingUp { mut own, handed, joined } => {
                     let Some(event) = own.next().await.transpose()? else { return Ok(None) };
-                    self.at = revision(&event).unwrap_or(self.at);
                     self.source = Source::CatchingUp { own, handed, joined };
-                    return Ok(Some(event));
+                    if revision(&event).is_none() {
+                        return Ok(Some(event));
+                    }
+                    if let Some(event) = self.own_part(&event) {
+                        return Ok(Some(event));
+                    }
                 }
                 Source::Joined(mut joined) => match joined.recv().await {
                     Ok(event) => {
@@ -202,7 +217,9 @@ impl Watcher {
         let at = revision(event).filter(|at| *at > self.at)?;
         self.at = at;
         if let Event::Changed { revision, changes } = event {
-            let changes = changes.iter().filter(|change| self.range.contains(&change.key));
+            let changes = changes
+                .iter()
+                .filter(|change| self.range.contains(&change.key) && (self.shown)(&change.key));
             let changes: Vec<_> = changes.cloned().collect();
             if !changes.is_empty() {
                 return Some(Event::Changed { revision: *revision, changes });
@@ -224,7 +241,7 @@ fn revision(event: &Event) -> Option<Revision> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use keyward::{Json, Key, Put};
+    use keyward::{Json, Put};
 
     use super::*;
 
@@ -256,17 +273,17 @@ mod tests {
         let store = store().await;
         let feed = Feed::new(store.clone());
         put(&store, "a:before").await;
-        let mut first = feed.watch(below("a:"), None).boxed();
+        let mut first = feed.watch(below("a:"), None, |_| true).boxed();
         let began = first.next().await.unwrap().unwrap();
         put(&store, "b:1").await;
         put(&store, "a:1").await;
-        let mut second = feed.watch(below(""), None).boxed();
+        let mut second = feed.watch(below(""), None, |_| true).boxed();
         assert!(matches!(second.next().await, Some(Ok(Event::Reached(_)))));
         put(&store, "a:2").await;
         assert_eq!(changed(&mut first).await, ["a:1"]);
         assert_eq!(changed(&mut first).await, ["a:2"]);
         assert_eq!(changed(&mut second).await, ["a:2"]);
-        let mut late = feed.watch(below("a:"), revision(&began)).boxed();
+        let mut late = feed.watch(below("a:"), revision(&began), |_| true).boxed();
         assert_eq!(changed(&mut late).await, ["a:1"]);
         assert_eq!(changed(&mut late).await, ["a:2"]);
         put(&store, "a:3").await;
@@ -277,8 +294,8 @@ mod tests {
     async fn a_watcher_that_falls_behind_misses_nothing() {
         let store = store().await;
         let feed = Feed::new(store.clone());
-        let mut quick = feed.watch(below("a:"), None).boxed();
-        let mut slow = feed.watch(below("a:"), None).boxed();
+        let mut quick = feed.watch(below("a:"), None, |_| true).boxed();
+        let mut slow = feed.watch(below("a:"), None, |_| true).boxed();
         quick.next().await.unwrap().unwrap();
         slow.next().await.unwrap().unwrap();
         let mut seen = BTreeSet::new();
@@ -298,7 +315,7 @@ mod tests {
         let store = store().await;
         let feed = Feed::new(store.clone());
         for _ in 0..3 {
-            let mut events = feed.watch(below("a:"), None).boxed();
+            let mut events = feed.watch(below("a:"), None, |_| true).boxed();
             events.next().await.unwrap().unwrap();
             put(&store, "a:1").await;
             assert_eq!(changed(&mut events).await, ["a:1"]);

@@ -59,6 +59,8 @@ impl Refusal {
         let kind = match (kind(&problem.code), asks) {
             // What only looks has no outcome that could be unknown.
             (ErrorKind::OutcomeUnknown, Asks::Looks) => ErrorKind::Unavailable,
+            // A fault of the server leaves open what was done before it.
+            (ErrorKind::Internal, Asks::Changes) => ErrorKind::OutcomeUnknown,
             (kind, _) => kind,
         };
         let message = match (kind, problem.hint.as_str()) {
@@ -87,7 +89,7 @@ fn foreign(status: StatusCode, asks: Asks, has_key: bool) -> Error {
         401 => return unknown_key(has_key),
         403 | 407 => ErrorKind::Forbidden,
         413 => ErrorKind::LimitExceeded,
-        429 | 503 => ErrorKind::Unavailable,
+        429 => ErrorKind::Unavailable,
         // It may have passed the request on.
         500.. if asks == Asks::Changes => ErrorKind::OutcomeUnknown,
         500.. => ErrorKind::Unavailable,

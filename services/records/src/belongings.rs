@@ -26,6 +26,7 @@ pub struct Belongings {
     records: Records,
     parts: Vec<Part>,
     spared: Vec<Pattern>,
+    spared_keys: Vec<Key>,
 }
 
 /// One thing of a user's.
@@ -102,20 +103,31 @@ impl Records {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn belongings(&self, user: &str) -> Result<Belongings> {
-        let mut parts = Vec::new();
+        let own = Prefix::from_segments([USER, user]).to_key();
+        let own_range = own.as_ref().map(KeyRange::subtree);
+        let (mut parts, mut past) = (Vec::new(), Vec::new());
         for declaration in self.declarations() {
-            let Some(variable) = declaration.ownership.owner() else { continue };
-            let owner = Bindings::new().with(variable, user);
-            let space = Box::new(self.space(&declaration.name, &Caller::operator())?);
-            let Owned { range, prefix } = space.access.listed(owner.clone())?;
-            let past = history::prefixes(&declaration.name, &prefix);
-            parts.push(Part::Records { space, owner, range });
-            let space = declaration.name.clone();
-            parts.push(Part::Past { space, range: KeyRange::under(&past) });
+            // Versions of what lies below `user:{user}`, whoever owns it, and of what is owned elsewhere.
+            let mut below: Vec<Key> = own.iter().cloned().collect();
+            if let Some(variable) = declaration.ownership.owner() {
+                let owner = Bindings::new().with(variable, user);
+                let space = Box::new(self.space(&declaration.name, &Caller::operator())?);
+                let Owned { range, .. } = space.access.listed(owner.clone())?;
+                if !own_range.as_ref().is_some_and(|own| range.is_within(own)) {
+                    // The range is that of a key and all below it.
+                    below.push(Key::from_stored(range.start().to_vec()));
+                }
+                parts.push(Part::Records { space, owner, range });
+            }
+            past.extend(below.into_iter().map(|key| Part::Past {
+                space: declaration.name.clone(),
+                range: KeyRange::under(&history::prefix(&declaration.name, &key)),
+            }));
         }
-        let own = Prefix::from_segments([USER, user]);
-        parts.extend(own.to_key().map(|key| Part::Entries(KeyRange::subtree(&key))));
-        Ok(Belongings { records: self.clone(), parts, spared: Vec::new() })
+        parts.extend(own_range.map(Part::Entries));
+        // Last, since the removal of a record is a version as well.
+        parts.extend(past);
+        Ok(Belongings { records: self.clone(), parts, spared: Vec::new(), spared_keys: Vec::new() })
     }
 }
 
@@ -125,6 +137,13 @@ impl Belongings {
     #[must_use]
     pub fn sparing(mut self, patterns: impl IntoIterator<Item = Pattern>) -> Self {
         self.spared.extend(patterns);
+        self
+    }
+
+    /// The same, but these entries are nobody's.
+    #[must_use]
+    pub fn sparing_keys(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
+        self.spared_keys.extend(keys);
         self
     }
 
@@ -270,7 +289,11 @@ impl Belongings {
         let mut spaces = self.records.declarations();
         match spaces.find(|space| space.key.matches(key)) {
             Some(space) => Kind::Record(&space.name),
-            None if self.spared.iter().any(|pattern| pattern.matches(key)) => Kind::Spared,
+            None if self.spared.iter().any(|pattern| pattern.matches(key))
+                || self.spared_keys.contains(key) =>
+            {
+                Kind::Spared
+            }
             None => Kind::Entry,
         }
     }

@@ -74,6 +74,8 @@ pub(super) async fn apply(
     if commit.writes.is_empty() && commit.checks.is_empty() && drafts.is_empty() {
         return Err(Problem::invalid("a commit has at least one check, write or message"));
     }
+    // What only looks is not remembered.
+    let mark = mark.filter(|_| !commit.writes.is_empty() || !drafts.is_empty());
     let store = served.store();
     let (checks, writes) = (commit.checks.len(), commit.writes.len());
     let (commit, fenced) = Fenced::add(who, served, commit, lock)?;
@@ -98,7 +100,6 @@ pub(super) async fn apply(
             }
             Outcome::Conflicted { mut failed } => {
                 if let Some(mark) = mark
-                    && failed.iter().any(|check| *check >= checks)
                     && let Some(replay) = mark.replay(store).await?
                 {
                     return Ok(replayed(&commit, drafts, replay));

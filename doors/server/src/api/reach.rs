@@ -2,8 +2,8 @@
 //!
 //! A credential that is bound to a user reaches what lies below `user:{its user}`, and reads what
 //! lies below `shared`. Nobody reaches Keyward's own keys below `system`, and nobody writes keys that
-//! are made by something else: records of declared spaces, their indexes, locks, queues.
-
+//! are made by something else: records of declared spaces, their indexes, locks, queues. (The catalog of
+//! a root that no lock tree declares looks like any entry, and is not known for what it is.)
 //!
 //! Through the routes of engines (`api/raw.rs`) somebody who may run a store, and is nobody in
 //! particular, reaches Keyward's own keys as well: indexes, locks, queues, catalogs. What the server
@@ -25,6 +25,17 @@ const OF_THE_SERVER: [&str; 2] = ["server", "idempotency"];
 /// Lets a caller read or write the entry of a key, or says which rule is against it. What it says
 /// does not depend on what is stored.
 pub(crate) fn admit(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<()> {
+    admit_any(who, served, key, need)?;
+    if need > Need::Read && served.lock_roots.iter().any(|root| root.matches(key)) {
+        let detail = format!("{key} is the root of a lock tree, and belongs to its locks");
+        return Err(Problem::new("reserved", detail)
+            .hint("Keep what is locked at another key, such as one below it."));
+    }
+    Ok(())
+}
+
+/// The same for keys that may be roots of locks.
+fn admit_any(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<()> {
     if need > Need::Read {
         who.touches(key);
     }
@@ -60,7 +71,7 @@ pub(crate) fn admit(who: &Identity, served: &Served, key: &Key, need: Need) -> R
 /// Lets a caller use the locks below a root. A credential that is bound to a user reaches only their
 /// own: who holds what of others, and what is shared, is not for them to see.
 pub(crate) fn admit_root(who: &Identity, served: &Served, root: &Key, need: Need) -> Result<()> {
-    admit(who, served, root, need)?;
+    admit_any(who, served, root, need)?;
     match who.caller().user_id() {
         Some(user) if root.first() != OWN => Err(foreign(user)),
         _ => Ok(()),

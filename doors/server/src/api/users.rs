@@ -2,13 +2,17 @@
 
 use futures_util::{Stream, StreamExt, stream};
 use keyward::records::{Belonging, Belongings, Position, Removed};
+use keyward::{Key, Tier};
 
 use crate::app::App;
 use crate::auth::{ApiKey, Identity, Need, Target};
 use crate::problem::{Problem, Result};
+use crate::stores::Served;
 
 /// The longest name of a user.
 const USER_BYTES_MAX: usize = 256;
+/// How many roots of locks are looked at together.
+const ROOTS_PER_PAGE: usize = 1_000;
 
 /// One thing of a user's, and the store that it is in.
 #[derive(Debug)]
@@ -25,13 +29,13 @@ pub(crate) struct Gone {
 }
 
 /// Everything of a user's, some at a time.
-pub(crate) fn export(
+pub(crate) async fn export(
     who: &Identity,
     app: &App,
     user: &str,
 ) -> Result<impl Stream<Item = Result<Vec<Thing>>> + Send + use<>> {
     who.require(Need::Admin, &Target::Server)?;
-    let stores = belongings(app, user)?;
+    let stores = belongings(app, user).await?;
     let (keys, user) = (app.auth().keys().clone(), user.to_owned());
     let keys = stream::once(async move {
         Ok(keys.of_user(&user).await?.into_iter().map(Thing::Key).collect())
@@ -64,7 +68,7 @@ fn pages(
 /// an error leaves behind, the next call removes. The audit log stays as it is.
 pub(crate) async fn remove(who: &Identity, app: &App, user: &str) -> Result<Gone> {
     who.require(Need::Admin, &Target::Server)?;
-    let stores = belongings(app, user)?;
+    let stores = belongings(app, user).await?;
     let (keys, user) = (app.auth().keys().clone(), user.to_owned());
     // It goes on when nobody waits for it any more.
     let work = tokio::spawn(async move {
@@ -83,16 +87,41 @@ pub(crate) async fn remove(who: &Identity, app: &App, user: &str) -> Result<Gone
     })
 }
 
-fn belongings(app: &App, user: &str) -> Result<Vec<(String, Belongings)>> {
+async fn belongings(app: &App, user: &str) -> Result<Vec<(String, Belongings)>> {
     if user.is_empty() || user.len() > USER_BYTES_MAX || user.contains(char::is_control) {
         return Err(Problem::invalid(format!(
             "a user has 1 to {USER_BYTES_MAX} bytes and no control characters"
         )));
     }
-    let stores = app.stores().iter();
-    let theirs = stores.map(|served| {
+    let mut theirs = Vec::new();
+    for served in app.stores().iter() {
         let belongings = served.records.belongings(user)?;
-        Ok((served.name.clone(), belongings.sparing(served.lock_roots.iter().cloned())))
-    });
-    theirs.collect()
+        let belongings = belongings
+            .sparing(served.lock_roots.iter().cloned())
+            .sparing_keys(roots_in_use(served, user).await?);
+        theirs.push((served.name.clone(), belongings));
+    }
+    Ok(theirs)
+}
+
+/// The roots below `user:{user}` on which somebody holds or wants a lock: their catalogs say who.
+async fn roots_in_use(served: &Served, user: &str) -> Result<Vec<Key>> {
+    let (mut found, mut after) = (Vec::new(), None);
+    // Where there are none, or they cannot be found, none is spared.
+    let Ok(locks) = served.locks() else { return Ok(found) };
+    if served.store().capabilities().tier() != Tier::Atomic {
+        return Ok(found);
+    }
+    loop {
+        let page = locks.roots(after, ROOTS_PER_PAGE).await?;
+        let own = |root: &Key| {
+            let mut segments = root.segments();
+            segments.next().as_deref() == Some("user") && segments.next().as_deref() == Some(user)
+        };
+        found.extend(page.roots.into_iter().filter(own));
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(found),
+        }
+    }
 }

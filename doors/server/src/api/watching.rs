@@ -16,18 +16,6 @@ pub(crate) fn watch(
     since: Option<Revision>,
 ) -> Result<impl Stream<Item = Result<Event>> + Send + use<>> {
     admit_prefix(who, served, prefix)?;
-    let events = served.feed.watch(KeyRange::under(prefix), since);
-    Ok(events.filter_map(|event| async {
-        match event.map_err(Problem::from) {
-            Ok(Event::Changed { revision, changes }) => {
-                let changes: Vec<_> =
-                    changes.into_iter().filter(|change| is_shown(&change.key)).collect();
-                match changes.is_empty() {
-                    true => None,
-                    false => Some(Ok(Event::Changed { revision, changes })),
-                }
-            }
-            other => Some(other),
-        }
-    }))
+    let events = served.feed.watch(KeyRange::under(prefix), since, is_shown);
+    Ok(events.map(|event| event.map_err(Problem::from)))
 }

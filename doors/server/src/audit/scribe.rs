@@ -14,7 +14,7 @@ use crate::control::place;
 const GATHER_TIME: Duration = Duration::from_millis(50);
 /// From how many acts on they are written without waiting for more.
 const GATHER_MAX: usize = QUEUE_MAX / 4;
-/// How large a sheet becomes at most, if it has more than one act.
+/// How large a sheet becomes at most.
 const SHEET_BYTES_MAX: usize = 64 * 1024;
 /// The pause after the log could not be written.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ impl Scribe {
         let mut sheets = Vec::new();
         let mut sheet = Sheet::default();
         for act in acts.drain(..) {
-            let text = written(&act, limits.value_bytes_max);
+            let text = written(&act, bytes_max);
             if !sheet.takes(act.time, text.len(), bytes_max) {
                 sheets.push(std::mem::take(&mut sheet));
             }
@@ -141,7 +141,7 @@ fn sheets_per_commit(limits: &Limits) -> usize {
     by_size.min(limits.commit_keys_max).max(1)
 }
 
-/// An act as JSON; without its keys, if it would not fit into the store otherwise.
+/// An act as JSON; without its keys, if it would not fit into a sheet otherwise.
 fn written(act: &Line, bytes_max: usize) -> String {
     // A line has nothing that JSON has not.
     let text = |act: &Line| serde_json::to_string(act).unwrap_or_else(|_| "null".to_owned());

@@ -49,6 +49,8 @@ struct Known {
 
 /// How many keys of a request are remembered for the audit log.
 const TOUCHED_MAX: usize = 100;
+/// How many bytes these have together.
+const TOUCHED_BYTES_MAX: usize = 8 * 1024;
 
 /// The keys that a request asked to change.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +59,7 @@ pub(crate) struct Touched {
     pub keys: Vec<Key>,
     /// How many there were.
     pub total: usize,
+    bytes: usize,
 }
 
 /// Something that was asked for, allowed or not, of what is more than to look.
@@ -138,7 +141,9 @@ impl Identity {
     pub(crate) fn touches(&self, key: &Key) {
         let mut touched = self.0.touched.lock().unwrap_or_else(PoisonError::into_inner);
         touched.total += 1;
-        if touched.keys.len() < TOUCHED_MAX {
+        let bytes = key.as_bytes().len();
+        if touched.keys.len() < TOUCHED_MAX && touched.bytes + bytes <= TOUCHED_BYTES_MAX {
+            touched.bytes += bytes;
             touched.keys.push(key.clone());
         }
     }

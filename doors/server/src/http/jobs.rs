@@ -25,7 +25,7 @@ use crate::api::jobs;
 use crate::api::queues::reach;
 use crate::app::App;
 use crate::auth::{Identity, Need};
-use crate::problem::{ProblemAnswers, Result};
+use crate::problem::{Problem, ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -62,11 +62,16 @@ struct SubmitBody<'b> {
 impl SubmitBody<'_> {
     fn options(&self) -> Result<JobOptions> {
         let time = |name, asked: Option<u64>| asked.map(|ms| time(name, ms)).transpose();
+        let some_time = |name: &'static str, asked| match asked {
+            Some(0) => Err(Problem::invalid(format!("{name} is at least 1"))
+                .hint(format!("Leave out {name} for the usual."))),
+            asked => time(name, asked),
+        };
         let usual = JobOptions::default();
         Ok(JobOptions {
             id: self.id.clone(),
-            retention: time("retention_ms", self.retention_ms)?.unwrap_or(usual.retention),
-            timeout: time("timeout_ms", self.timeout_ms)?,
+            retention: some_time("retention_ms", self.retention_ms)?.unwrap_or(usual.retention),
+            timeout: some_time("timeout_ms", self.timeout_ms)?,
             delay: time("delay_ms", self.delay_ms)?,
         })
     }
@@ -260,6 +265,16 @@ async fn cancel(
     Ok(told(&once))
 }
 
+/// One event of the stream.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what is written as lines")]
+struct JobEvent {
+    /// `status`, or `problem` before an end that is none of the job's.
+    event: String,
+    /// JSON: an object with `activity`, `result` or `trace`; `code` and `detail` of a problem.
+    data: String,
+}
+
 /// Tells the statuses of a job from now on, as server-sent events called `status`.
 ///
 /// The data of each is an object with `activity`, `result` or `trace`. The stream ends when the job has
@@ -273,7 +288,7 @@ async fn cancel(
         ("id" = String, Path, description = "The id of a job"),
     ),
     responses(
-        (status = 200, description = "Events, until the job has ended", content_type = "text/event-stream", body = String),
+        (status = 200, description = "Events, until the job has ended", content_type = "text/event-stream", body = JobEvent),
         ProblemAnswers,
     ),
 )]

@@ -311,7 +311,7 @@ struct ChangesParameters {
     tag = "raw",
     params(("store" = String, Path, description = "The name of a store"), ChangesParameters),
     responses(
-        (status = 200, description = "Events, for as long as the client listens", content_type = "text/event-stream", body = String),
+        (status = 200, description = "Events, for as long as the client listens", content_type = "text/event-stream", body = watch::WatchEvent),
         ProblemAnswers,
     ),
 )]

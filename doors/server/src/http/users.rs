@@ -45,7 +45,7 @@ async fn export(
     who: Identity,
     At(user): At<String>,
 ) -> Result<Response<Body>> {
-    let pages = Box::pin(users::export(&who, &app, &user)?);
+    let pages = Box::pin(users::export(&who, &app, &user).await?);
     let lines = stream::unfold(Some((pages, 0)), |state| async move {
         let (mut pages, items) = state?;
         Some(match pages.next().await {

@@ -43,7 +43,7 @@ struct WatchParameters {
 /// One event of the stream.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as lines")]
-struct WatchEvent {
+pub(super) struct WatchEvent {
     /// What kind of event it is.
     #[schema(value_type = WatchEventKind)]
     event: String,
@@ -59,7 +59,7 @@ struct WatchEvent {
 #[derive(ToSchema)]
 #[schema(rename_all = "kebab-case")]
 #[expect(dead_code, reason = "it describes what is written as text")]
-enum WatchEventKind {
+pub(super) enum WatchEventKind {
     Reached,
     Changed,
     TooOld,

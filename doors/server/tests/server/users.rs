@@ -18,6 +18,17 @@ type = "text"
 [spaces.drafts]
 key = "draft:{user}:{draft}"
 ownership = "user"
+[spaces.profiles]
+key = "profile:{user}"
+ownership = "user"
+history = 3
+[spaces.cards]
+key = "user:{name}:card"
+ownership = "shared"
+history = 3
+[locks.desks]
+root = "user:{name}:desk"
+paths = ["all"]
 "#;
 
 /// A server with things of Ada's and of others'.
@@ -37,6 +48,8 @@ async fn furnished() -> (Running, Made, Made) {
         let change = server.put(&note, r#"{"tag":"b"}"#).bearer_auth(&admin.secret);
         answered(200, change).await;
         put(&format!("/v1/spaces/drafts/records/draft:{user}:1"), r#"{"text":"x"}"#).await;
+        put(&format!("/v1/spaces/profiles/records/profile:{user}"), r#"{"name":"x"}"#).await;
+        put(&format!("/v1/spaces/cards/records/user:{user}:card"), r#"{"name":"x"}"#).await;
         put(&format!("/v1/stores/app/entries/user:{user}:theme"), r#""dark""#).await;
     }
     (server, admin, ada)
@@ -72,6 +85,10 @@ async fn everything_of_a_user_is_handed_out_and_nothing_of_anybody_else() {
         format!("key \"{}\"", ada.id),
         r#""notes" "user:ada:notes:1""#.to_owned(),
         r#""drafts" "draft:ada:1""#.to_owned(),
+        r#""profiles" "profile:ada""#.to_owned(),
+        r#"past "profile:ada""#.to_owned(),
+        r#""cards" "user:ada:card""#.to_owned(),
+        r#"past "user:ada:card""#.to_owned(),
         r#"past "user:ada:notes:1""#.to_owned(),
         r#"past "user:ada:notes:1""#.to_owned(),
         r#"entry "user:ada:theme""#.to_owned(),
@@ -88,8 +105,8 @@ async fn everything_of_a_user_is_removed_and_nothing_of_anybody_else() {
     let others = (exported(&server, &admin, "adam").await, exported(&server, &admin, "bob").await);
     let remove = || server.request(Method::DELETE, "/v1/users/ada").bearer_auth(&admin.secret);
     let gone = told(200, remove()).await;
-    // The removal of a note is a version, too.
-    assert_eq!(gone, json!({"api_keys": 1, "records": 2, "versions": 3, "entries": 1}));
+    // The removals of a note, a profile and a card are versions, too.
+    assert_eq!(gone, json!({"api_keys": 1, "records": 4, "versions": 7, "entries": 1}));
     assert_eq!(exported(&server, &admin, "ada").await, [json!({"end": {"items": 0}})]);
     let own = server.get("/v1/stores/app/entries/user:ada:theme").bearer_auth(&ada.secret);
     refused(401, "unauthenticated", own).await;
@@ -120,5 +137,27 @@ async fn only_those_who_run_the_server_may() {
     }
     let long = format!("/v1/users/{}/export", "a".repeat(257));
     refused(400, "invalid", server.get(&long).bearer_auth(&admin.secret)).await;
-    assert_eq!(exported(&server, &admin, "bob").await.len(), 6);
+    assert_eq!(exported(&server, &admin, "bob").await.len(), 10);
+}
+
+#[tokio::test]
+async fn locks_that_are_held_below_a_user_keep_their_catalog() {
+    let (server, admin, _) = furnished().await;
+    let acquire = |root: &str| {
+        let body = json!({"root": root, "ttl": 60}).to_string();
+        server.post("/v1/stores/app/locks/acquire", &body).bearer_auth(&admin.secret)
+    };
+    let declared = told(200, acquire("user:ada:desk")).await;
+    let other = told(200, acquire("user:ada:shelf")).await;
+    answered(200, server.request(Method::DELETE, "/v1/users/ada").bearer_auth(&admin.secret)).await;
+    for lock in [declared, other] {
+        let body = json!({"ticket": lock["ticket"]}).to_string();
+        let renew = server.post("/v1/stores/app/locks/renew", &body);
+        answered(200, renew.bearer_auth(&admin.secret)).await;
+    }
+    // Nor does anybody write over the catalog of a declared root.
+    let desk = "/v1/stores/app/entries/user:ada:desk";
+    refused(403, "reserved", server.put(desk, "1").bearer_auth(&admin.secret)).await;
+    let remove = server.request(Method::DELETE, desk).bearer_auth(&admin.secret);
+    refused(403, "reserved", remove).await;
 }

@@ -158,12 +158,6 @@ pub(crate) fn prefix(space: &str, key: &Key) -> Prefix {
     Prefix::from(&Prefix::from_segments(["system", "history", space]).join(key))
 }
 
-/// Where the versions of all records below a prefix are.
-pub(crate) fn prefixes(space: &str, below: &Prefix) -> Prefix {
-    let whole = Prefix::from_segments(["system", "history", space]);
-    below.segments().fold(whole, |prefix, segment| prefix.child(&segment))
-}
-
 /// The key of the record that a row is a version of.
 pub(crate) fn record_key(row: &Key) -> Option<Key> {
     let segments: Vec<_> = row.segments().past(3).collect();
