@@ -8,6 +8,7 @@ mod crashing;
 mod dead_letters;
 mod enqueuing;
 mod fixture;
+mod histories;
 mod inspecting;
 mod jobs;
 mod passing_over;
