@@ -1,29 +1,67 @@
 //! What is counted about requests.
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicU64;
 
+use axum::extract::{MatchedPath, Request};
 use keyward::queue::Metrics as QueueMetrics;
 use keyward::{cache, locks};
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// A route, as it was declared: never what a client wrote, which has no bound and may be private.
+/// The route of a request, as it was declared: never what a client wrote, which has no bound and may
+/// be private. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct RouteName(Option<MatchedPath>);
+
+impl RouteName {
+    pub fn of(request: &Request) -> Self {
+        Self(request.extensions().get().cloned())
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.as_ref().map_or("none", MatchedPath::as_str)
+    }
+}
+
+impl PartialEq for RouteName {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for RouteName {}
+
+impl Hash for RouteName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl EncodeLabelValue for RouteName {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+        EncodeLabelValue::encode(&self.as_str(), encoder)
+    }
+}
+
+/// What was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Route {
     pub method: &'static str,
-    pub route: String,
+    pub route: RouteName,
 }
 
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Ended {
     pub method: &'static str,
-    pub route: String,
+    pub route: RouteName,
     pub status: u16,
 }
 
@@ -124,7 +162,7 @@ impl Metrics {
     }
 
     /// Everything, as Prometheus reads it.
-    pub fn text(&self) -> Result<String, std::fmt::Error> {
+    pub fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         encode_registry(&mut text, &self.registry)?;
         encode_registry(&mut text, &self.services)?;

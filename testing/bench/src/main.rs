@@ -26,6 +26,10 @@ use bench::{Bench, Settings};
 use cases::{CASES, Case, Needs};
 use report::Row;
 
+/// That of the command, for both sides.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What can go wrong in a benchmark: it stops with the message, there is nothing to handle.
 type Result<T, E = Failure> = std::result::Result<T, E>;
 type Failure = Box<dyn Error + Send + Sync>;

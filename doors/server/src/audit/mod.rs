@@ -11,9 +11,11 @@ mod scribe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::Uri;
 use jiff::Timestamp;
 use keyward::{Clock, Key, Store};
 use serde::{Serialize, Serializer};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::time::timeout;
 
@@ -21,6 +23,7 @@ pub use log::{AuditLog, AuditQuery};
 pub(crate) use scribe::Scribe;
 
 use crate::auth::{Identity, Need};
+use crate::metrics::RouteName;
 use crate::problem::{Problem, Result};
 
 /// Under which kind of the server's own keys the log lies.
@@ -60,13 +63,14 @@ struct Line {
     status: Option<u16>,
 }
 
-/// What is known of a request before it is done.
+/// What is known of a request before it is done. Nothing of it is copied before there is something
+/// to tell.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    pub request: String,
+    pub request: Arc<str>,
     pub method: &'static str,
-    pub route: String,
-    pub path: String,
+    pub route: RouteName,
+    pub uri: Uri,
 }
 
 /// Where acts are told.
@@ -95,8 +99,14 @@ impl Audit {
                 .hint("Try again in a moment; nothing was done.")
                 .retryable()
         };
-        let permit = timeout(PLACE_TIME_MAX, self.queue.clone().reserve_owned()).await;
-        let permit = permit.map_err(|_| full())?.map_err(|_| full())?;
+        let permit = match self.queue.clone().try_reserve_owned() {
+            Ok(permit) => permit,
+            Err(TrySendError::Full(queue)) => {
+                let permit = timeout(PLACE_TIME_MAX, queue.reserve_owned()).await;
+                permit.map_err(|_| full())?.map_err(|_| full())?
+            }
+            Err(TrySendError::Closed(_)) => return Err(full()),
+        };
         let (clock, who) = (self.clock.clone(), who.clone());
         Ok(Slip { permit: Some(permit), clock, who, asked, status: None })
     }
@@ -124,16 +134,15 @@ impl Drop for Slip {
     fn drop(&mut self) {
         let (Some(permit), Some(act)) = (self.permit.take(), self.who.act()) else { return };
         let touched = self.who.touched();
-        let asked = &mut self.asked;
         permit.send(Line {
             time: self.clock.now(),
-            request: std::mem::take(&mut asked.request),
+            request: self.asked.request.to_string(),
             tenant: self.who.tenant().name().to_owned(),
             credential: self.who.credential().to_owned(),
             agent: self.who.caller().agent_id().map(str::to_owned),
-            method: asked.method,
-            route: std::mem::take(&mut asked.route),
-            path: shown(&asked.path),
+            method: self.asked.method,
+            route: self.asked.route.as_str().to_owned(),
+            path: shown(self.asked.uri.path()),
             act: if act.need == Need::Admin { "admin" } else { "write" },
             target: act.target.clone(),
             keys_total: (touched.total > touched.keys.len()).then_some(touched.total),
@@ -201,8 +210,9 @@ mod tests {
     }
 
     fn asked() -> Asked {
-        let (route, path) = ("/v1/keys".to_owned(), "/v1/keys".to_owned());
-        Asked { request: "r-1".to_owned(), method: "POST", route, path }
+        let request = axum::extract::Request::default();
+        let (route, uri) = (RouteName::of(&request), Uri::from_static("/v1/keys"));
+        Asked { request: "r-1".into(), method: "POST", route, uri }
     }
 
     async fn acts(log: &AuditLog) -> Vec<Json> {

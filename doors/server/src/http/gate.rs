@@ -1,10 +1,11 @@
 //! What every request passes through, on its way in and out.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, Response};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
@@ -18,7 +19,7 @@ use crate::audit::Asked;
 use crate::auth::{Identity, Refusal};
 use crate::limits::Standing;
 use crate::listener::{HEAD_BYTES_MAX, Peer};
-use crate::metrics::{Counted, Ended, Refused, Route, Untaken};
+use crate::metrics::{Counted, Ended, Refused, Route, RouteName, Untaken};
 use crate::problem::{Problem, Result};
 use crate::traces::{self, TRACED};
 
@@ -28,7 +29,7 @@ const REQUEST_ID_BYTES_MAX: usize = 64;
 
 /// What a request is called in answers and logs.
 #[derive(Debug, Clone)]
-struct RequestId(String);
+struct RequestId(Arc<str>);
 
 /// Lets those pass whose credential is good and who do not ask too often, and tells the audit log
 /// what they change.
@@ -64,10 +65,10 @@ async fn done(app: &App, who: &Identity, request: Request, next: Next) -> Result
     let method = known(request.method());
     let looks = matches!(method, "GET" | "HEAD");
     let asked = Asked {
-        request: request.extensions().get::<RequestId>().map_or(String::new(), |id| id.0.clone()),
+        request: request.extensions().get::<RequestId>().map_or(Arc::from(""), |id| id.0.clone()),
         method,
-        route: matched(&request).to_owned(),
-        path: request.uri().path().to_owned(),
+        route: RouteName::of(&request),
+        uri: request.uri().clone(),
     };
     if looks {
         let response = next.run(request).await;
@@ -107,11 +108,6 @@ fn turned_away(app: &App, request: &Request, refusal: Refusal) -> Response<Body>
     response
 }
 
-/// The route of a request, as it was declared.
-fn matched(request: &Request) -> &str {
-    request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str)
-}
-
 /// Counts, logs and bounds all requests, and turns faults into answers.
 pub(super) async fn watch_over(
     State(app): State<App>,
@@ -120,9 +116,11 @@ pub(super) async fn watch_over(
 ) -> Response<Body> {
     let began = Instant::now();
     let method = known(request.method());
-    let route = matched(&request).to_owned();
+    let name = RouteName::of(&request);
+    let route = name.as_str();
     let id = request_id(&app, &request);
     request.extensions_mut().insert(RequestId(id.clone()));
+    let id = &*id;
     let metrics = app.metrics();
     let span = tracing::info_span!(
         target: TRACED,
@@ -165,7 +163,7 @@ pub(super) async fn watch_over(
             .into_response(),
     };
 
-    if let Ok(value) = HeaderValue::try_from(&id) {
+    if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
     let (status, took) = (response.status().as_u16(), began.elapsed());
@@ -205,7 +203,7 @@ pub(super) async fn watch_over(
             "answered"
         ),
     }
-    let named = Route { method, route };
+    let named = Route { method, route: name };
     metrics.seconds.get_or_create(&named).observe(took.as_secs_f64());
     let Route { method, route } = named;
     metrics.requests.get_or_create(&Ended { method, route, status }).inc();
@@ -245,7 +243,7 @@ fn known(method: &Method) -> &'static str {
 }
 
 /// The client's own id, if it is one that can stand in a log, else a new one.
-fn request_id(app: &App, request: &Request) -> String {
+fn request_id(app: &App, request: &Request) -> Arc<str> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let plain = |id: &&str| {
         (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
@@ -253,7 +251,7 @@ fn request_id(app: &App, request: &Request) -> String {
     };
     let given = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(plain);
     match given {
-        Some(id) => id.to_owned(),
-        None => format!("{}-{:x}", app.run(), NEXT.fetch_add(1, Ordering::Relaxed)),
+        Some(id) => id.into(),
+        None => format!("{}-{:x}", app.run(), NEXT.fetch_add(1, Ordering::Relaxed)).into(),
     }
 }

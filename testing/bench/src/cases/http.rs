@@ -1,13 +1,17 @@
 //! The server against the least that could answer, and against its own store without a wire.
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Bytes;
+use axum::extract::Path;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::routing::get;
-use keyward::Data;
-use keyward_engine::{Json, Put};
+use axum::routing::{get, put};
+use keyward::{Data, Key};
+use keyward_engine::{Json, Put, Store};
 use keyward_server::{Config, Server, without_schema};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,7 +20,7 @@ use tokio::sync::Mutex;
 
 use crate::Result;
 use crate::bench::{Bench, fill, inline};
-use crate::measure::{Side, alternate, rate};
+use crate::measure::{Comparison, Side, alternate, rate};
 use crate::records::{self, Record, TEN_THOUSAND};
 use crate::report::{Goal, Row};
 
@@ -36,17 +40,12 @@ pub fn http_get(bench: &mut Bench) -> Result<Vec<Row>> {
         keys.map(|key| format!("GET {ENTRIES}/{key} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
             .collect(),
     );
-    let bare = runtime.block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let address = listener.local_addr()?;
-        let answer = move || {
-            let same = same.clone();
-            async move { ([(CONTENT_TYPE, "application/json")], same) }
-        };
-        let router = Router::new().route(&format!("{ENTRIES}/{{key}}"), get(answer));
-        tokio::spawn(async { axum::serve(listener, router).await });
-        Ok::<SocketAddr, std::io::Error>(address)
-    })?;
+    let answer = move || {
+        let same = same.clone();
+        async move { ([(CONTENT_TYPE, "application/json")], same) }
+    };
+    let router = Router::new().route(&format!("{ENTRIES}/{{key}}"), get(answer));
+    let bare = runtime.block_on(serve_bare(router))?;
     let ours = runtime.block_on(connected(address, READERS))?;
     let theirs = runtime.block_on(connected(bare, READERS))?;
     let time = bench.settings.commit_time;
@@ -68,16 +67,41 @@ pub fn http_get(bench: &mut Bench) -> Result<Vec<Row>> {
 }
 
 /// Clients that put entries, each on a connection of its own; against as many that put them into the
-/// same store without a server between.
+/// same store without a server between. And the same for a handler of axum that does nothing but the
+/// commit: what the wire and the load themselves cost on this machine, which no server can give back.
 pub fn http_put64(bench: &mut Bench) -> Result<Vec<Row>> {
     let (runtime, data, address) = served(bench)?;
     let store = runtime.block_on(data.records("main"))?.store().clone();
     fill(&inline()?, &store, TEN_THOUSAND)?;
-    let connections = runtime.block_on(connected(address, WRITERS))?;
+    let bare = runtime.block_on(bare_puts(store.clone()))?;
+    let mut rows = Vec::new();
+    for (case, compares, address, goal) in [
+        ("http_put64", "durable PUT of an entry", address, Some(Goal::AtLeast(0.7))),
+        ("http_put64_bare", "the same by a bare handler", bare, None),
+    ] {
+        let connections = runtime.block_on(connected(address, WRITERS))?;
+        rows.push(Row {
+            case: case.to_owned(),
+            compares: format!("{compares} / the same commits in process, clients: {WRITERS}"),
+            comparison: against_process(bench, &runtime, &store, &connections)?,
+            unit: "requests/s",
+            goal,
+        });
+    }
+    Ok(rows)
+}
+
+/// PUTs over some connections, against the same commits without them.
+fn against_process(
+    bench: &Bench,
+    runtime: &Runtime,
+    store: &Store,
+    connections: &Connections,
+) -> Result<Comparison> {
     let records = Arc::new(records::records(0..TEN_THOUSAND)?);
     let requests: Arc<Vec<String>> = Arc::new(records.iter().map(put_request).collect());
     let time = bench.settings.commit_time;
-    let comparison = alternate(bench.settings.commit_rounds, |side, round| {
+    alternate(bench.settings.commit_rounds, |side, round| {
         // Each client goes through the records from a place of its own.
         let which = move |n: u64| (round * 7_919 + n as usize * 631) % TEN_THOUSAND as usize;
         match side {
@@ -101,16 +125,26 @@ pub fn http_put64(bench: &mut Bench) -> Result<Vec<Row>> {
                 }))
             }
         }
-    })?;
-    Ok(vec![Row {
-        case: "http_put64".to_owned(),
-        compares: format!(
-            "durable PUT of an entry / the same commits in process, clients: {WRITERS}"
-        ),
-        comparison,
-        unit: "requests/s",
-        goal: Some(Goal::AtLeast(0.7)),
-    }])
+    })
+}
+
+/// A handler that puts what it is sent, and nothing else.
+async fn bare_puts(store: Store) -> Result<SocketAddr> {
+    let put_entry = move |Path(key): Path<String>, body: Bytes| async move {
+        let done = async {
+            store.put(Key::parse(&key)?, Put::new(Json::parse(body)?)).await?;
+            Ok::<(), Box<dyn Error>>(())
+        };
+        done.await.map_err(|_| StatusCode::BAD_REQUEST)
+    };
+    serve_bare(Router::new().route(&format!("{ENTRIES}/{{key}}"), put(put_entry))).await
+}
+
+async fn serve_bare(router: Router) -> Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async { axum::serve(listener, router).await });
+    Ok(address)
 }
 
 fn put_request(Record { key, value }: &Record) -> String {
