@@ -92,6 +92,16 @@ impl Access {
         Ok(Part { range, prefix: self.space.key.prefix(&values)? })
     }
 
+    /// The same part, of which only the keys whose next segment starts with a text.
+    pub fn starting(&self, values: Bindings, starts: Option<&str>) -> Result<Part> {
+        let Part { range, prefix } = self.listed(values)?;
+        let range = match starts {
+            Some(starts) => KeyRange::segment_prefix(&prefix, starts),
+            None => range,
+        };
+        Ok(Part { range, prefix })
+    }
+
     fn with_owner(&self, values: Bindings) -> Result<Bindings> {
         let Some(variable) = self.space.ownership.owner() else {
             return Ok(values);

@@ -81,7 +81,7 @@ enum Part {
     Records { space: Box<Space>, owner: Bindings, range: KeyRange },
     /// Earlier versions of these.
     Past { space: String, range: KeyRange },
-    /// What lies below `user:{user}`.
+    /// What lies below `user:{user}`, and below prefixes that others named.
     Entries(KeyRange),
 }
 
@@ -144,6 +144,13 @@ impl Belongings {
     #[must_use]
     pub fn sparing_keys(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
         self.spared_keys.extend(keys);
+        self
+    }
+
+    /// The same, with what lies below a prefix: what another part of the program keeps about the user.
+    #[must_use]
+    pub fn including(mut self, prefix: &Prefix) -> Self {
+        self.parts.push(Part::Entries(KeyRange::under(prefix)));
         self
     }
 

@@ -7,14 +7,15 @@ use std::sync::Arc;
 /// ```
 /// use keyward_records::Caller;
 ///
-/// let ada = Caller::user("ada").with_agent("planner").with_role("editor");
-/// assert_eq!(ada.user_id(), Some("ada"));
+/// let ada = Caller::user("ada").with_agent("planner").in_run("r1").with_role("editor");
+/// assert_eq!((ada.user_id(), ada.run_id()), (Some("ada"), Some("r1")));
 /// assert!(ada.has_role("editor") && !ada.is_operator());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     user: Option<Arc<str>>,
     agent: Option<Arc<str>>,
+    run: Option<Arc<str>>,
     roles: BTreeSet<String>,
     operator: bool,
 }
@@ -27,7 +28,7 @@ impl Caller {
 
     /// Nobody in particular: reaches what is shared.
     pub fn anonymous() -> Self {
-        Self { user: None, agent: None, roles: BTreeSet::new(), operator: false }
+        Self { user: None, agent: None, run: None, roles: BTreeSet::new(), operator: false }
     }
 
     /// The one who runs the store: no owner rule and no role holds them back.
@@ -39,6 +40,13 @@ impl Caller {
     #[must_use]
     pub fn with_agent(mut self, agent: impl AsRef<str>) -> Self {
         self.agent = Some(agent.as_ref().into());
+        self
+    }
+
+    /// The same in one run of the agent: what history tells apart when an agent works again and again.
+    #[must_use]
+    pub fn in_run(mut self, run: impl AsRef<str>) -> Self {
+        self.run = Some(run.as_ref().into());
         self
     }
 
@@ -57,6 +65,11 @@ impl Caller {
     /// The agent's id.
     pub fn agent_id(&self) -> Option<&str> {
         self.agent.as_deref()
+    }
+
+    /// The run of the agent.
+    pub fn run_id(&self) -> Option<&str> {
+        self.run.as_deref()
     }
 
     /// Whether the caller has a role.

@@ -1,5 +1,6 @@
 //! What is to become of a record, decided from what it is now: the same on every engine.
 
+use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -64,6 +65,8 @@ pub enum Ttl {
     Keep,
     /// This long.
     After(Duration),
+    /// This long, and anew each time it is read past half of it, whatever the space says.
+    Sliding(Duration),
     /// For ever, whatever the space says.
     Never,
 }
@@ -121,6 +124,68 @@ impl Draft {
     }
 }
 
+/// What a record shall be, as a function of what it is decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Next {
+    value: Json,
+    /// `None` keeps what there is.
+    metadata: Option<Option<Json>>,
+    ttl: Ttl,
+}
+
+impl Next {
+    /// This value, with the metadata and the end that the record has.
+    pub fn new(value: Json) -> Self {
+        Self { value, metadata: None, ttl: Ttl::Keep }
+    }
+
+    /// The same with other metadata, or none.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: Option<Json>) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+
+    /// The same with another lifetime.
+    #[must_use]
+    pub fn ttl(mut self, ttl: Ttl) -> Self {
+        self.ttl = ttl;
+        self
+    }
+}
+
+/// A change of one record by a function of what it is: for [`Space::apply`](crate::Space::apply), and
+/// for [`Space::apply_together`](crate::Space::apply_together), which makes many in one commit.
+pub struct Update<'f> {
+    pub(crate) key: Key,
+    pub(crate) expect: Precondition,
+    pub(crate) update: Box<Updating<'f>>,
+}
+
+impl<'f> Update<'f> {
+    /// Sets a record to what `update` makes of it; `None` leaves it as it is. `update` runs again if
+    /// another change comes between.
+    pub fn new(
+        key: Key,
+        update: impl FnMut(Option<&Record>) -> Result<Option<Next>> + Send + Sync + 'f,
+    ) -> Self {
+        Self { key, expect: Precondition::Any, update: Box::new(update) }
+    }
+
+    /// The same under a condition.
+    #[must_use]
+    pub fn expecting(mut self, expect: Precondition) -> Self {
+        self.expect = expect;
+        self
+    }
+}
+
+impl fmt::Debug for Update<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Update").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
 /// How a change ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a change whose precondition did not hold was not made"]
@@ -161,9 +226,9 @@ impl Written {
     }
 }
 
-/// A function from what a record is to what its value shall be; `None` leaves it as it is.
+/// A function from what a record is to what it shall be; `None` leaves it as it is.
 pub(crate) type Updating<'f> =
-    dyn FnMut(Option<&Record>) -> Result<Option<Json>> + Send + Sync + 'f;
+    dyn FnMut(Option<&Record>) -> Result<Option<Next>> + Send + Sync + 'f;
 
 /// A change to one record.
 pub(crate) struct Change<'f> {
@@ -178,11 +243,6 @@ pub(crate) enum ChangeKind<'f> {
         value: Json,
         metadata: Option<Json>,
     },
-    /// What the record had in an earlier version.
-    Restore {
-        value: Json,
-        metadata: Option<Json>,
-    },
     /// What another key had, with its end.
     Place {
         value: Json,
@@ -192,6 +252,12 @@ pub(crate) enum ChangeKind<'f> {
     },
     Merge(Merge),
     Update(Box<Updating<'f>>),
+    /// What is made of an earlier version, whose row must not change meanwhile.
+    Restore {
+        restore: Box<Updating<'f>>,
+        row: Key,
+        version: Version,
+    },
     /// The same again, with a new end.
     Touch,
     Delete,
@@ -269,12 +335,11 @@ impl Change<'_> {
         if !holds {
             return Ok(Decision::Conflict);
         }
+        let mut ttl = self.ttl;
         let (value, metadata) = match &mut self.kind {
             ChangeKind::Delete if record.is_none() => return Ok(Decision::Leave),
             ChangeKind::Delete => return Ok(Decision::Remove),
-            ChangeKind::Put { value, metadata } | ChangeKind::Restore { value, metadata } => {
-                (value.clone(), metadata.clone())
-            }
+            ChangeKind::Put { value, metadata } => (value.clone(), metadata.clone()),
             ChangeKind::Place { value, metadata, expires, ttl_ms } => {
                 check_value(space, value)?;
                 return Ok(Decision::Write(NewState {
@@ -288,10 +353,12 @@ impl Change<'_> {
                 let value = merge.apply(record.map(|record| &record.value))?;
                 (value, record.and_then(|record| record.metadata.clone()))
             }
-            ChangeKind::Update(update) => match update(record)? {
-                Some(value) => (value, record.and_then(|record| record.metadata.clone())),
-                None => return Ok(Decision::Leave),
-            },
+            ChangeKind::Update(update) | ChangeKind::Restore { restore: update, .. } => {
+                let Some(next) = update(record)? else { return Ok(Decision::Leave) };
+                ttl = next.ttl;
+                let kept = || record.and_then(|record| record.metadata.clone());
+                (next.value, next.metadata.unwrap_or_else(kept))
+            }
             ChangeKind::Touch => match record {
                 Some(record) => (record.value.clone(), record.metadata.clone()),
                 None => return Ok(Decision::Leave),
@@ -305,15 +372,11 @@ impl Change<'_> {
             }
         }
         let own = current.and_then(|current| current.kept.ttl_ms).map(Duration::from_millis);
-        let (expiry, ttl) = self.lifetime(space, record, own);
+        let Life { expiry, sliding } = Life::new(space, ttl, record, own);
         // Reading prolongs life by what was asked for, so that is kept where it is not the space's.
-        let sliding = space.lifetime.filter(|lifetime| lifetime.sliding);
-        let ttl_ms = match (sliding, ttl) {
-            (Some(declared), Some(ttl)) if ttl != declared.ttl => {
-                u64::try_from(ttl.as_millis()).ok()
-            }
-            _ => None,
-        };
+        let declared = space.lifetime.filter(|lifetime| lifetime.sliding).map(|it| it.ttl);
+        let own = sliding.filter(|ttl| declared != Some(*ttl));
+        let ttl_ms = own.and_then(|ttl| u64::try_from(ttl.as_millis()).ok());
         Ok(Decision::Write(NewState { value, metadata, expiry, ttl_ms }))
     }
 
@@ -330,20 +393,32 @@ impl Change<'_> {
             _ => space.entries(indexes, &self.target, value),
         }
     }
+}
 
-    /// When the record ends, and how long it lives.
-    fn lifetime(
-        &self,
-        space: &Space,
-        record: Option<&Record>,
-        own: Option<Duration>,
-    ) -> (Option<Expiry>, Option<Duration>) {
+/// How long a record is to live.
+struct Life {
+    expiry: Option<Expiry>,
+    /// By how much reading prolongs it, if it does.
+    sliding: Option<Duration>,
+}
+
+impl Life {
+    fn new(space: &Space, ttl: Ttl, record: Option<&Record>, own: Option<Duration>) -> Self {
         let declared = space.lifetime.map(|lifetime| lifetime.ttl);
-        match (self.ttl, record) {
-            (Ttl::Never, _) => (None, None),
-            (Ttl::After(ttl), _) => (Some(Expiry::After(ttl)), Some(ttl)),
-            (Ttl::Keep, Some(record)) => (record.expires.map(Expiry::At), own.or(declared)),
-            (Ttl::Keep, None) | (Ttl::Declared, _) => (declared.map(Expiry::After), declared),
+        let slides = space.lifetime.is_some_and(|lifetime| lifetime.sliding);
+        let by = |ttl: Option<Duration>| ttl.filter(|_| slides);
+        match (ttl, record) {
+            (Ttl::Never, _) => Self { expiry: None, sliding: None },
+            (Ttl::After(ttl), _) => {
+                Self { expiry: Some(Expiry::After(ttl)), sliding: by(Some(ttl)) }
+            }
+            (Ttl::Sliding(ttl), _) => Self { expiry: Some(Expiry::After(ttl)), sliding: Some(ttl) },
+            (Ttl::Keep, Some(record)) => {
+                Self { expiry: record.expires.map(Expiry::At), sliding: own.or(by(declared)) }
+            }
+            (Ttl::Keep, None) | (Ttl::Declared, _) => {
+                Self { expiry: declared.map(Expiry::After), sliding: by(declared) }
+            }
         }
     }
 }

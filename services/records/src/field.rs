@@ -1,4 +1,5 @@
-//! Reading fields of stored JSON without parsing the rest of it.
+//! Reading fields of stored JSON, and writing objects of such fields, without parsing the rest: digits
+//! and the order of names stay as they were written.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use serde_json::value::RawValue;
 /// The JSON text of a field, if the value has it. A [`Json`](keyward_engine::Json) is valid and has no
 /// white space between its tokens, so nothing is checked on the way: a page of an index looks into
 /// each of its records.
-pub(crate) fn find<'j>(json: &'j [u8], path: &FieldPath) -> Option<&'j [u8]> {
+pub fn find<'j>(json: &'j [u8], path: &FieldPath) -> Option<&'j [u8]> {
     let mut at = 0;
     for name in path.names() {
         at = member(json, at, name)?;
@@ -94,7 +95,7 @@ fn nested_end(json: &[u8], at: usize) -> Option<usize> {
 
 /// The members of a JSON object, in order, each value as it is written; `None` if the text is no
 /// object.
-pub(crate) fn members(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
+pub fn members(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     if !json.starts_with('{') {
         return None;
     }
@@ -131,7 +132,7 @@ impl<'de: 'j, 'j> Deserialize<'de> for Members<'j> {
 }
 
 /// The elements of a JSON array, each as it is written; `None` if the text is no array.
-pub(crate) fn elements(json: &str) -> Option<Vec<&str>> {
+pub fn elements(json: &str) -> Option<Vec<&str>> {
     if !json.starts_with('[') {
         return None;
     }
@@ -140,7 +141,7 @@ pub(crate) fn elements(json: &str) -> Option<Vec<&str>> {
 }
 
 /// Writes a JSON object from members.
-pub(crate) fn object<'m>(members: impl IntoIterator<Item = (&'m str, &'m str)>) -> String {
+pub fn object<'m>(members: impl IntoIterator<Item = (&'m str, &'m str)>) -> String {
     let mut text = String::from("{");
     for (n, (name, value)) in members.into_iter().enumerate() {
         if n > 0 {
@@ -155,7 +156,7 @@ pub(crate) fn object<'m>(members: impl IntoIterator<Item = (&'m str, &'m str)>) 
 }
 
 /// A text as JSON.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

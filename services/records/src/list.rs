@@ -24,6 +24,8 @@ use crate::{Error, Result, Written};
 pub struct Listing {
     /// The values of the pattern's leading variables. The owner need not be said.
     pub values: Bindings,
+    /// What the segment after these values starts with.
+    pub starts: Option<String>,
     /// How many levels below these values are shown; what lies deeper shows as the prefix it shares.
     pub depth: Option<usize>,
     /// In which direction.
@@ -42,12 +44,20 @@ impl Listing {
     pub fn new(values: Bindings) -> Self {
         Self {
             values,
+            starts: None,
             depth: None,
             order: Order::Ascending,
             limit: LIMIT_DEFAULT,
             cursor: None,
             budget: BUDGET_DEFAULT,
         }
+    }
+
+    /// The same, where the segment after the values starts with a text.
+    #[must_use]
+    pub fn starting(mut self, text: impl Into<String>) -> Self {
+        self.starts = Some(text.into());
+        self
     }
 
     /// The same, looking at no more than so many keys for one page.
@@ -121,7 +131,8 @@ impl Space {
             let message = format!("the budget of a listing is from 1 to {BUDGET_MAX}");
             return Err(Error::BadQuery(message));
         }
-        let Part { mut range, prefix } = self.access.listed(listing.values.clone())?;
+        let values = listing.values.clone();
+        let Part { mut range, prefix } = self.access.starting(values, listing.starts.as_deref())?;
         if let Some(cursor) = &listing.cursor {
             let question = self.list_question(listing, &prefix).await?;
             let position = question.position(cursor, self.shared.clock.now())?;
@@ -196,6 +207,7 @@ impl Space {
         question.part(self.access.space.name.as_bytes());
         question.part(prefix.to_string().as_bytes());
         question.part(format!("{:?} {:?}", listing.depth, listing.order).as_bytes());
+        question.optional(listing.starts.as_deref());
         Ok(question)
     }
 

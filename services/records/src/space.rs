@@ -10,7 +10,9 @@ use keyward_schema::Space as Declaration;
 
 use crate::access::{Access, Act, Admitted};
 use crate::catalog::Kept;
-use crate::change::{Change, ChangeKind, Current, Draft, Precondition, Record, Ttl, Written};
+use crate::change::{
+    Change, ChangeKind, Current, Draft, Next, Precondition, Record, Ttl, Update, Written,
+};
 use crate::index::IndexEntry;
 use crate::records::Shared;
 use crate::{Caller, Error, Merge, Result, write};
@@ -60,8 +62,8 @@ impl Space {
 
     /// A record.
     ///
-    /// Where the space's lifetime is sliding and the record is past half of its life, its life begins
-    /// anew first; that changes its version. If its life cannot be prolonged, the record is given
+    /// Where the lifetime of the space, or of the record itself, is sliding and the record is past half
+    /// of its life, its life begins anew first; that changes its version. If its life cannot be prolonged, the record is given
     /// all the same.
     pub async fn get(&self, key: &Key) -> Result<Option<Record>> {
         let target = self.access.admit(key, Act::Read)?;
@@ -115,11 +117,30 @@ impl Space {
     pub async fn update<'f>(
         &self,
         key: &Key,
-        update: impl FnMut(Option<&Record>) -> Result<Option<Json>> + Send + Sync + 'f,
+        mut update: impl FnMut(Option<&Record>) -> Result<Option<Json>> + Send + Sync + 'f,
     ) -> Result<Written> {
-        let kind = ChangeKind::Update(Box::new(update));
-        self.access.admit(key, Act::Read)?;
-        write::one(self, self.change(key, Precondition::Any, Ttl::Keep, kind)?).await
+        self.apply(Update::new(key.clone(), move |record| Ok(update(record)?.map(Next::new)))).await
+    }
+
+    /// Sets a record to what a function makes of it, which may also give it other metadata and another
+    /// lifetime. As with [`Space::update`], the caller must be allowed to read it too.
+    pub async fn apply(&self, update: Update<'_>) -> Result<Written> {
+        write::one(self, self.updating(update)?).await
+    }
+
+    /// Sets several records to what functions make of them, all in one commit or, if one's
+    /// precondition does not hold, none of them. Refused by engines that cannot.
+    ///
+    /// All functions run again if one of the records changes meanwhile.
+    pub async fn apply_together(&self, updates: Vec<Update<'_>>) -> Result<Vec<Written>> {
+        let changes = updates.into_iter().map(|update| self.updating(update));
+        self.make_together(changes.collect::<Result<_>>()?).await
+    }
+
+    fn updating<'f>(&self, update: Update<'f>) -> Result<Change<'f>> {
+        let Update { key, expect, update } = update;
+        self.access.admit(&key, Act::Read)?;
+        self.change(&key, expect, Ttl::Keep, ChangeKind::Update(update))
     }
 
     /// Removes a record and its index entries; removing what is not there changes nothing.
@@ -130,10 +151,11 @@ impl Space {
     /// Makes changes to several records together, or none of them if one's precondition does not
     /// hold. Refused by engines that cannot.
     pub async fn together(&self, operations: Vec<Operation>) -> Result<Vec<Written>> {
-        let mut changes = Vec::with_capacity(operations.len());
-        for operation in operations {
-            changes.push(self.operation(operation)?);
-        }
+        let changes = operations.into_iter().map(|operation| self.operation(operation));
+        self.make_together(changes.collect::<Result<_>>()?).await
+    }
+
+    async fn make_together(&self, mut changes: Vec<Change<'_>>) -> Result<Vec<Written>> {
         let mut keys: Vec<&Key> = changes.iter().map(|change| &change.target.key).collect();
         keys.sort_unstable();
         if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -201,12 +223,13 @@ impl Space {
     }
 
     fn sliding_ttl(&self, current: &Current) -> Option<Duration> {
-        let declared = self.access.space.lifetime.filter(|lifetime| lifetime.sliding)?.ttl;
-        Some(current.kept.ttl_ms.map_or(declared, Duration::from_millis))
+        let declared = self.access.space.lifetime.filter(|lifetime| lifetime.sliding);
+        let own = current.kept.ttl_ms.map(Duration::from_millis);
+        own.or(declared.map(|lifetime| lifetime.ttl))
     }
 
     async fn touch(&self, target: Admitted, current: &Current) -> Result<Written> {
-        let ttl = self.sliding_ttl(current).map_or(Ttl::Keep, Ttl::After);
+        let ttl = self.sliding_ttl(current).map_or(Ttl::Keep, Ttl::Sliding);
         let expect = Precondition::Version(current.record.version.clone());
         // Whoever reads changes nothing that a rider could belong to.
         let touch = Change { target, expect, ttl, kind: ChangeKind::Touch };

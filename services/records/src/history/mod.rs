@@ -2,6 +2,7 @@
 
 mod lifetime;
 mod moving;
+mod redact;
 
 use std::fmt;
 
@@ -12,10 +13,13 @@ use keyward_key::{Key, KeyRange, Prefix};
 use self::lifetime::{End, end_of_removal};
 pub(crate) use lifetime::prolong;
 pub(crate) use moving::{Going, Moving};
+pub use redact::Redaction;
 
-use crate::access::Act;
+use crate::access::{Act, Admitted};
 use crate::bookkeeping::Bookkeeping;
-use crate::change::{Change, ChangeKind, Current, NewState, Precondition, Ttl, Written};
+use crate::change::{
+    Change, ChangeKind, Current, NewState, Next, Precondition, Record, Ttl, Written,
+};
 use crate::field::{members, object, quoted};
 use crate::query::LIMIT_MAX;
 use crate::space::Space;
@@ -27,6 +31,8 @@ const NUMBER_START: &str = "0000";
 /// How many versions that are too many go with one change: after the schema asks for fewer, there may
 /// be many.
 const DROPPED_MAX: u64 = 16;
+/// How often a restoration begins again because the row it goes by was written again.
+const RESTORE_ATTEMPTS_MAX: usize = 8;
 
 /// A version of a record, as it once was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,10 +47,14 @@ pub struct Past {
     pub user: Option<String>,
     /// The agent that did it.
     pub agent: Option<String>,
-    /// The value; `None` where the record was deleted.
+    /// In which run of the agent.
+    pub run: Option<String>,
+    /// The value; `None` where the record was deleted, and where it was redacted.
     pub value: Option<Json>,
     /// What was said about the value.
     pub metadata: Option<Json>,
+    /// Who took the value and what was said about it away, if anybody did.
+    pub redacted: Option<Redaction>,
 }
 
 /// What made a version of a record.
@@ -99,21 +109,71 @@ impl Space {
         rows.map(|(key, entry)| read(key, &entry.value)).collect()
     }
 
-    /// Gives a record the value and metadata it had in an earlier version, as a new version.
+    /// Gives a record the value and metadata it had in an earlier version, as a new version. Refused
+    /// for a version that was redacted, also while this is under way.
     pub async fn restore(&self, key: &Key, seq: u64, expect: Precondition) -> Result<Written> {
         let target = self.access.admit(key, Act::Write)?;
+        let as_it_was = |_: Option<&Record>, value: &Json, metadata: Option<&Json>| {
+            let next = Next::new(value.clone()).with_metadata(metadata.cloned());
+            Ok(next.ttl(Ttl::Declared))
+        };
+        self.restore_admitted(target, seq, expect, as_it_was).await
+    }
+
+    /// Restores what `remake` makes of the record as it is, and of the value and metadata it had in an
+    /// earlier version. As with [`Space::update`], `remake` may run several times, and the caller must
+    /// be allowed to read the record too.
+    pub async fn restore_with(
+        &self,
+        key: &Key,
+        seq: u64,
+        expect: Precondition,
+        remake: impl FnMut(Option<&Record>, &Json, Option<&Json>) -> Result<Next> + Send + Sync,
+    ) -> Result<Written> {
+        self.access.admit(key, Act::Read)?;
+        let target = self.access.admit(key, Act::Write)?;
+        self.restore_admitted(target, seq, expect, remake).await
+    }
+
+    async fn restore_admitted(
+        &self,
+        target: Admitted,
+        seq: u64,
+        expect: Precondition,
+        mut remake: impl FnMut(Option<&Record>, &Json, Option<&Json>) -> Result<Next> + Send + Sync,
+    ) -> Result<Written> {
         self.keeps_history()?;
-        let row = row_key(&prefix(&self.access.space.name, &target.key), seq)?;
-        let stored = self.shared.store.get(&row).await?;
-        let past = stored.map(|entry| read(&row, &entry.value)).transpose()?;
-        let Some(past) = past else {
-            return Err(Error::BadChange(format!("version {seq} of {key} is not kept")));
-        };
-        let Some(value) = past.value else {
-            return Err(Error::BadChange(format!("{key} was deleted in version {seq}")));
-        };
-        let kind = ChangeKind::Restore { value, metadata: past.metadata };
-        write::one(self, Change { target, expect, ttl: Ttl::Declared, kind }).await
+        let key = &target.key;
+        let row = row_key(&prefix(&self.access.space.name, key), seq)?;
+        let mut attempt = 1;
+        loop {
+            let Some(entry) = self.shared.store.get(&row).await? else {
+                return Err(Error::BadChange(format!("version {seq} of {key} is not kept")));
+            };
+            let past = read(&row, &entry.value)?;
+            if past.redacted.is_some() {
+                return Err(Error::BadChange(format!("version {seq} of {key} was redacted")));
+            }
+            let Some(value) = past.value else {
+                return Err(Error::BadChange(format!("{key} was deleted in version {seq}")));
+            };
+            let (metadata, remake) = (past.metadata, &mut remake);
+            let restore = Box::new(move |record: Option<&Record>| {
+                remake(record, &value, metadata.as_ref()).map(Some)
+            });
+            let kind = ChangeKind::Restore { restore, row: row.clone(), version: entry.version };
+            let (target, expect) = (target.clone(), expect.clone());
+            let change = Change { target, expect, ttl: Ttl::Keep, kind };
+            match write::one(self, change).await {
+                // The row got another end, or was redacted: it tells.
+                Err(Error::Contended { key, .. })
+                    if key == row && attempt < RESTORE_ATTEMPTS_MAX =>
+                {
+                    attempt += 1;
+                }
+                written => return written,
+            }
+        }
     }
 
     fn keeps_history(&self) -> Result<()> {
@@ -202,13 +262,15 @@ pub(crate) async fn next(
     };
     let caller = &space.access.caller;
     let at = quoted(&space.shared.clock.now().to_string());
-    let (act, user, agent) =
-        (quoted(act.as_str()), caller.user_id().map(quoted), caller.agent_id().map(quoted));
+    let act = quoted(act.as_str());
+    let [user, agent, run] =
+        [caller.user_id(), caller.agent_id(), caller.run_id()].map(|id| id.map(quoted));
     let members = [
         ("act", Some(act.as_str())),
         ("at", Some(at.as_str())),
         ("user", user.as_deref()),
         ("agent", agent.as_deref()),
+        ("run", run.as_deref()),
         ("value", new.map(|new| new.value.as_str())),
         ("metadata", new.and_then(|new| new.metadata.as_ref()).map(Json::as_str)),
     ];
@@ -310,7 +372,9 @@ pub(crate) fn read(key: &Key, value: &Json) -> Result<Past> {
         at: text("at")?.and_then(|at| at.parse().ok()).ok_or_else(damaged)?,
         user: text("user")?,
         agent: text("agent")?,
+        run: text("run")?,
         value: json("value"),
         metadata: json("metadata"),
+        redacted: member("redacted").map(Redaction::read).transpose().map_err(|()| damaged())?,
     })
 }

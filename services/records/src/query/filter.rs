@@ -37,7 +37,7 @@ struct Condition {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Test {
+pub(super) enum Test {
     Equal(Value),
     NotEqual(Value),
     Compared(Comparison, Value),
@@ -48,7 +48,7 @@ enum Test {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+pub(super) enum Comparison {
     Less,
     AtMost,
     More,
@@ -111,12 +111,23 @@ impl Filter {
         self.conditions.is_empty()
     }
 
+    /// The fields that are looked at, each as often as there are conditions on it.
+    pub fn fields(&self) -> impl Iterator<Item = &FieldPath> {
+        self.conditions.iter().map(|condition| &condition.field)
+    }
+
     /// Whether all conditions hold for a value.
     pub fn holds(&self, value: &Json) -> bool {
         self.conditions.iter().all(|condition| {
             let text = find(value.as_bytes(), &condition.field);
             condition.test.holds(text.and_then(|text| std::str::from_utf8(text).ok()))
         })
+    }
+
+    /// What a field is tested for.
+    pub(super) fn tests(&self, field: &FieldPath) -> impl Iterator<Item = &Test> {
+        let of_field = self.conditions.iter().filter(move |condition| condition.field == *field);
+        of_field.map(|condition| &condition.test)
     }
 
     /// What tells this filter from others.

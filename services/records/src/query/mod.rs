@@ -1,5 +1,6 @@
 //! Questions to a space, answered in pages.
 
+mod choose;
 mod filter;
 mod once;
 mod page;
@@ -32,6 +33,10 @@ pub const BUDGET_MAX: usize = 100_000;
 const NO_FIELDS: &str = "keys are asked for by the values of their variables: equal, between, prefix \
                          and span are for the fields of an index, a filter is for any field";
 
+/// Why a query of keys is refused that is to be narrowed like one of an index.
+const NOT_AMONG: &str =
+    "keys are asked for by the values of their variables: among is for an index";
+
 /// A question to an index, or to the keys themselves.
 ///
 /// ```
@@ -53,6 +58,11 @@ pub struct Query {
     pub by: By,
     /// Whose records, for those who may choose. Callers who are users need not say.
     pub owner: Option<String>,
+    /// In an index: only records below these leading values of the key's variables.
+    pub among: Option<Bindings>,
+    /// Only records whose key goes on with a segment that starts with this text, after the values of
+    /// its variables that are given.
+    pub starts: Option<String>,
     /// In which direction.
     pub order: Order,
     /// At most this many rows.
@@ -125,6 +135,8 @@ impl Query {
         Self {
             by,
             owner: None,
+            among: None,
+            starts: None,
             order: Order::Ascending,
             limit: LIMIT_DEFAULT,
             cursor: None,
@@ -175,6 +187,25 @@ impl Query {
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
+        self
+    }
+
+    /// The same in an index, for records below these leading values of the key's variables. Entries of
+    /// others are read, and not followed. A query of keys is refused with it.
+    #[must_use]
+    pub fn among(mut self, values: Bindings) -> Self {
+        match &self.by {
+            By::Index { .. } => self.among = Some(values),
+            By::Key(_) | By::Nowhere(_) => self.by = By::Nowhere(NOT_AMONG),
+        }
+        self
+    }
+
+    /// The same, for records whose key goes on with a segment that starts with a text, after the
+    /// values of its variables that are given.
+    #[must_use]
+    pub fn starting(mut self, text: impl Into<String>) -> Self {
+        self.starts = Some(text.into());
         self
     }
 

@@ -52,6 +52,9 @@ impl Space {
         question.part(format!("{:?}", query.by).as_bytes());
         question.optional(query.owner.as_deref());
         question.part(range.as_bytes());
+        if query.among.is_some() || query.starts.is_some() {
+            question.part(format!("{:?} {:?}", query.among, query.starts).as_bytes());
+        }
         question.part(&[u8::from(query.order == Order::Descending)]);
         question.part(query.filter.fingerprint().as_bytes());
         Ok(question)

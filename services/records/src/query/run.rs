@@ -56,12 +56,14 @@ impl Space {
                     },
                     None => values.clone(),
                 };
-                let part = self.access.listed(values.clone())?;
+                let part = self.access.starting(values.clone(), query.starts.as_deref())?;
                 if !query.filter.is_empty() && !query.allow_scan {
                     return Err(Error::NeedsScan { space: self.access.space.name.clone() });
                 }
                 // What tells this question from others, and what a person reads.
-                let text = format!("{}{}", part.prefix, bound_text(&values));
+                let starts = query.starts.as_ref().map(|starts| format!("{starts}*"));
+                let starts = starts.unwrap_or_default();
+                let text = format!("{}{starts}{}", part.prefix, bound_text(&values));
                 self.answer_by_key(query, &part.range, text).await
             }
         }
@@ -124,6 +126,13 @@ impl Space {
                 "the index {name} holds every user's entries: ask it for whole values"
             )));
         }
+        let among = match (&query.among, &query.starts) {
+            (None, None) => None,
+            (values, starts) => {
+                let values = values.clone().unwrap_or_default();
+                Some(self.access.starting(values, starts.as_deref())?.range)
+            }
+        };
         // Where a record can come by several entries, a cursor carries more than a position.
         let several = layout.is_multi();
         let text = if several { format!("{} once", asked.text) } else { asked.text.clone() };
@@ -159,7 +168,8 @@ impl Space {
             for row in entries.rows {
                 let value = row.entry.as_ref().map(|entry| &entry.value);
                 let primary = layout.primary(&row.key, value, self.access.is_owned());
-                if let Some(primary) = primary {
+                let is_asked = |key: &Key| among.as_ref().is_none_or(|among| among.contains(key));
+                if let Some(primary) = primary.filter(is_asked) {
                     found.push(row.key, primary);
                 }
             }

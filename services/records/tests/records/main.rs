@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod aging;
+mod applying;
 mod belongings;
 mod bounds;
 mod changing;
@@ -11,10 +12,12 @@ mod declared;
 mod fixture;
 mod late;
 mod listing;
+mod narrowing;
 mod past;
 mod places;
 mod querying;
 mod racing;
+mod redacting;
 mod refusing;
 mod riding;
 mod sharing;

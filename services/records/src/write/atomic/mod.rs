@@ -64,11 +64,13 @@ async fn look_again<'m>(
     let mut clash = None;
     let mut stale = false;
     let mut refused = Vec::new();
+    let mut restored = None;
     for meaning in failed {
         match meaning {
             Meaning::Unique(step, entry) => clash = Some((*step, entry)),
             Meaning::Record | Meaning::History => stale = true,
             Meaning::Rider(check) => refused.push(*check),
+            Meaning::Restored(row) => restored = Some(row),
             Meaning::Catalog => {
                 stale = true;
                 *catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
@@ -77,6 +79,9 @@ async fn look_again<'m>(
     }
     if !refused.is_empty() {
         return Err(Error::RiderRefused { failed: refused });
+    }
+    if let Some(row) = restored {
+        return Err(Error::Contended { key: row.clone(), attempts: 1 });
     }
     // With a stale record the clash may be with what it held itself.
     if let (Some((step, entry)), false) = (clash, stale)

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use keyward_engine::{Commit, Expect, Put, Version, Write};
 use keyward_key::Key;
 
@@ -12,6 +13,9 @@ use crate::change::{Change, Current, Decision, Written};
 use crate::index::IndexEntry;
 use crate::space::Space;
 use crate::{Error, Result};
+
+/// How many records' parts are planned at the same time: some need to read their history.
+const STEPS_AT_ONCE: usize = 16;
 
 pub(super) enum Planned {
     /// Nothing is to be written.
@@ -37,11 +41,11 @@ pub(super) async fn plan(
     if decisions.iter().any(|decision| matches!(decision, Decision::Conflict)) {
         return Ok(Planned::Done(refused(&decisions, currents)));
     }
-    let mut steps = Vec::with_capacity(changes.len());
+    let mut planned = Vec::with_capacity(changes.len());
     for ((change, current), decision) in changes.iter().zip(currents).zip(decisions) {
-        steps
-            .push(step(space, &indexes, change, current.as_ref(), decision, Versions::Next).await?);
+        planned.push(step(space, &indexes, change, current.as_ref(), decision, Versions::Next));
     }
+    let steps = stream::iter(planned).buffered(STEPS_AT_ONCE).try_collect::<Vec<Step>>().await?;
     if steps.iter().all(|step| matches!(step.then, Then::Stay)) {
         let unchanged = steps.into_iter().map(|step| Written::Unchanged { version: step.before });
         return Ok(Planned::Done(unchanged.collect()));
@@ -63,6 +67,8 @@ fn refused(decisions: &[Decision], currents: &[Option<Current>]) -> Vec<Written>
 pub(super) enum Meaning {
     Record,
     Catalog,
+    /// The earlier version that a change restores.
+    Restored(Key),
     History,
     /// A unique entry that a change wants for itself.
     Unique(usize, IndexEntry),
@@ -127,6 +133,10 @@ impl Plan {
                     commit = commit.check(key.clone(), Expect::Absent);
                     meanings.push(Meaning::Record);
                 }
+            }
+            if let Some((row, version)) = &step.restored {
+                commit = commit.check(row.clone(), Expect::Version(version.clone()));
+                meanings.push(Meaning::Restored(row.clone()));
             }
             if let Some(row) = &step.history {
                 commit = commit.check(row.key.clone(), Expect::Absent);

@@ -6,7 +6,7 @@ use keyward_key::{Key, KeyRange};
 use super::holder;
 use crate::bookkeeping::Bookkeeping;
 use crate::catalog::{IndexState, Kept};
-use crate::change::{Change, Current, Decision, NewState};
+use crate::change::{Change, ChangeKind, Current, Decision, NewState};
 use crate::index::IndexEntry;
 use crate::space::Space;
 use crate::{Result, history};
@@ -22,6 +22,8 @@ pub(super) struct Step {
     /// Entries that nobody has, and nobody may get meanwhile.
     pub absent: Vec<Key>,
     pub expiry: Option<Expiry>,
+    /// The earlier version that it goes by, which must not change meanwhile.
+    pub restored: Option<(Key, Version)>,
     pub history: Option<history::Row>,
 }
 
@@ -69,6 +71,10 @@ pub(super) async fn step(
         added: Vec::new(),
         absent: Vec::new(),
         expiry: None,
+        restored: match &change.kind {
+            ChangeKind::Restore { row, version, .. } => Some((row.clone(), version.clone())),
+            _ => None,
+        },
         history: None,
     };
     match decision {
