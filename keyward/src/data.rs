@@ -243,7 +243,8 @@ impl Data {
     }
 
     fn records_in(&self, name: &str, store: Store) -> Result<Records> {
-        let spaces: Vec<_> = self.schema.spaces_of(name).cloned().collect();
+        let mut spaces: Vec<_> = self.schema.spaces_of(name).cloned().collect();
+        keyward_agents::declare(&mut spaces, name, store.capabilities());
         Records::open(store, spaces, SystemClock)
     }
 }

@@ -31,6 +31,8 @@ mod open;
 
 pub use data::Data;
 #[doc(inline)]
+pub use keyward_agents as agents;
+#[doc(inline)]
 pub use keyward_cache as cache;
 pub use keyward_engine::*;
 pub use keyward_key::*;

@@ -1,0 +1,203 @@
+//! Handing entries out as documents, and taking them in.
+
+use std::collections::HashSet;
+
+use keyward_engine::{Commit, ErrorKind, Expiry, ExpirySupport, Json, Put, Tier};
+use keyward_key::{Bindings, Key};
+use keyward_records::field::quoted;
+use keyward_records::{
+    BUDGET_MAX, Error as RecordsError, Next, Query, Record, Ttl, Update, Written,
+};
+
+use crate::access::{Access, AccessRow};
+use crate::declaration::{KEY, NAMESPACE, USER};
+use crate::document::Document;
+use crate::entry::{AgentEntry, Body, born};
+use crate::track::Line;
+use crate::user_data::UserData;
+use crate::{Error, Result, places};
+
+/// How many documents are taken in one commit.
+const TOGETHER_MAX: usize = 100;
+
+/// A page of documents.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Exported {
+    /// The documents, in the order of namespaces and keys, without `_rev`.
+    pub documents: Vec<Json>,
+    /// Where to go on; `None` at the end. A page may be short and still have a next one.
+    pub next: Option<String>,
+}
+
+/// What became of documents that were taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Imported {
+    /// Entries that were made.
+    pub created: usize,
+    /// Entries that were there, and have now what the document says.
+    pub replaced: usize,
+}
+
+impl UserData {
+    /// One page of the user's entries as documents, of all namespaces or of one, at most `limit` (up to
+    /// [`LIMIT_MAX`](keyward_records::LIMIT_MAX)). As JSON lines or in an array, [`Document::parse_all`]
+    /// reads them again. They do not count as accessed.
+    pub async fn export(
+        &self,
+        namespace: Option<&str>,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Exported> {
+        let mut values = Bindings::new().with(USER, &*self.user);
+        if let Some(namespace) = namespace {
+            values = values.with(NAMESPACE, namespace);
+        }
+        let query = Query::key(values).limit(limit).after(after).budget(BUDGET_MAX);
+        let answer = self.space()?.query(&query).await?;
+        let entries = self.complete_all(answer.records).await?;
+        let documents: Vec<Json> = entries.iter().map(AgentEntry::to_document).collect();
+        self.log(Line { namespace, count: Some(documents.len()), ..Line::of("export") });
+        Ok(Exported { documents, next: answer.next })
+    }
+
+    /// Takes documents in: each entry has then exactly what its document says, with its times as they
+    /// were written, and who accessed it. How long it lives is said by its namespace, from now on.
+    ///
+    /// Documents of other users are refused before anything is taken. Many are taken in several commits:
+    /// when one fails, what the earlier ones took is there, and taking all again does no harm.
+    pub async fn import(&self, documents: Vec<Document>) -> Result<Imported> {
+        for (n, document) in documents.iter().enumerate() {
+            if *document.id.user != *self.user {
+                let reason = format!(
+                    "it is an entry of user {:?}, not of {:?}",
+                    document.id.user, self.user
+                );
+                return Err(Error::BadDocument { number: n + 1, reason });
+            }
+        }
+        let mut imported = Imported::default();
+        let mut rest = documents.as_slice();
+        let mut together_max = match self.shared().store().capabilities().tier() {
+            Tier::Atomic => TOGETHER_MAX,
+            Tier::Recoverable | Tier::Advisory => 1,
+        };
+        while !rest.is_empty() {
+            let (some, later) = rest.split_at(distinct(rest, together_max));
+            match self.take(some).await {
+                Ok(taken) => {
+                    imported.created += taken.created;
+                    imported.replaced += taken.replaced;
+                    rest = later;
+                }
+                Err(Error::Records(RecordsError::Store(error)))
+                    if error.kind() == ErrorKind::LimitExceeded && some.len() > 1 =>
+                {
+                    together_max = some.len() / 2;
+                }
+                Err(error) if imported == Imported::default() => return Err(error),
+                Err(error) => {
+                    let done = imported.created + imported.replaced;
+                    return Err(Error::Partly { done, source: Box::new(error) });
+                }
+            }
+        }
+        self.log(Line { count: Some(documents.len()), ..Line::of("import") });
+        Ok(imported)
+    }
+
+    /// Takes distinct documents, in one commit where there is more than one.
+    async fn take(&self, documents: &[Document]) -> Result<Imported> {
+        let store = self.shared().store();
+        let mut updates = Vec::with_capacity(documents.len());
+        let mut rider = Commit::new();
+        for document in documents {
+            let namespace = self.use_namespace(&document.id.namespace)?;
+            let place = namespace.place(&document.id.key)?;
+            let settings = namespace.known_settings().await?;
+            let writer = namespace.writer(&settings);
+            let metadata = document.metadata.as_ref().map(Json::as_str);
+            writer.check(document.value.as_str(), metadata)?;
+            let ttl = writer.ttl(metadata, None)?;
+            rider = match access_row(document, ttl, store.capabilities().expiry, writer.now)? {
+                Some(put) => rider.put(places::access(&place), put),
+                None => rider.delete(places::access(&place)),
+            };
+            let next = Next::new(body(document)).ttl(ttl);
+            updates.push(Update::new(place, move |_| Ok(Some(next.clone()))));
+        }
+        let space = self.space()?;
+        let written = if space.guarantee() == Tier::Atomic {
+            space.with_rider(rider).apply_together(updates).await?
+        } else {
+            let mut written = Vec::with_capacity(updates.len());
+            for update in updates {
+                written.push(space.apply(update).await?);
+            }
+            for row in rider.writes {
+                // Without checks nothing conflicts.
+                let _ = store.commit(Commit { writes: vec![row], ..Commit::new() }).await?;
+            }
+            written
+        };
+        let is_new = |written: &&Written| matches!(written, Written::Applied { created: true, .. });
+        let created = written.iter().filter(is_new).count();
+        Ok(Imported { created, replaced: written.len() - created })
+    }
+
+    /// The entries of records of the user's, with what is known about accesses.
+    pub(crate) async fn complete_all(&self, records: Vec<Record>) -> Result<Vec<AgentEntry>> {
+        let shared = self.shared();
+        let pattern = &shared.declaration()?.key;
+        let rows: Vec<Key> = records.iter().map(|record| places::access(&record.key)).collect();
+        let rows = shared.store().get_many(&rows).await?;
+        let mut entries = Vec::with_capacity(records.len());
+        for (record, row) in records.into_iter().zip(rows) {
+            let values = pattern.parse_key(&record.key).unwrap_or_default();
+            let text = |name: &str| values.text(name).unwrap_or_default().to_owned();
+            let (namespace, key) = (text(NAMESPACE), text(KEY));
+            let row = row.map(|row| row.value);
+            let access = shared.tracker.access(&record.key, born(&record.value), row)?;
+            entries.push(AgentEntry::read(&self.user, &namespace, key, record, access)?);
+        }
+        Ok(entries)
+    }
+}
+
+/// How many of the documents, from the first on, are different entries.
+fn distinct(documents: &[Document], max: usize) -> usize {
+    let mut known = HashSet::new();
+    documents.iter().take(max).take_while(|document| known.insert(&document.id)).count()
+}
+
+fn body(document: &Document) -> Json {
+    let quoted_text = |text: &Option<String>| text.as_deref().map(quoted);
+    let created_by_agent = quoted_text(&document.created_by_agent);
+    let body = Body {
+        created_by_agent: created_by_agent.as_deref(),
+        created_at: &quoted(&document.created_at),
+        updated_at: &quoted(&document.updated_at),
+        metadata: document.metadata.as_ref().map(Json::as_str),
+        value: document.value.as_str(),
+    };
+    body.write()
+}
+
+/// The row of who accessed it, if anybody did.
+fn access_row(
+    document: &Document,
+    ttl: Ttl,
+    expiry: ExpirySupport,
+    now: jiff::Timestamp,
+) -> Result<Option<Put>> {
+    let Access { count, agent, at } = document.access.clone();
+    if document.access == Access::default() {
+        return Ok(None);
+    }
+    let row = AccessRow { count, agent, at, born: document.created_at.clone(), marks: Vec::new() };
+    let ends = match ttl {
+        Ttl::After(ttl) | Ttl::Sliding(ttl) => Some(crate::track::row_end(now, ttl)),
+        Ttl::Declared | Ttl::Keep | Ttl::Never => None,
+    };
+    let ends = ends.filter(|_| expiry != ExpirySupport::Unsupported);
+    Ok(Some(Put { value: row.write()?, metadata: None, expiry: ends.map(Expiry::At) }))
+}

@@ -1,0 +1,227 @@
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use keyward_engine::{Commit, Json, Tier};
+use keyward_key::{Bindings, Key, Prefix};
+use keyward_records::{Precondition, Record, Space, Update, Written};
+
+use crate::access::Access;
+use crate::actor::Actor;
+use crate::agents::{Agents, Shared};
+use crate::declaration::{NAMESPACE, USER};
+use crate::entry::{AgentEntry, born, value_of};
+use crate::set::{Patch, Seen, Set, Writer};
+use crate::settings::Settings;
+use crate::track::{Line, Note};
+use crate::{Error, Result, places};
+
+/// A namespace of one user, as one agent reaches it. Cheap to clone.
+///
+/// `get`, `entry` and `get_many` by a named agent count as accesses of the entries they find; going
+/// through many (`get_all`, `search`, `stats`, an export) does not. What an agent writes sets who
+/// accessed the entry last, and does not raise the count.
+#[derive(Clone)]
+pub struct Namespace {
+    pub(crate) agents: Agents,
+    pub(crate) space: Space,
+    pub(crate) user: Arc<str>,
+    pub(crate) actor: Actor,
+    pub(crate) namespace: Arc<str>,
+    /// Below what its entries lie.
+    pub(crate) prefix: Prefix,
+}
+
+impl Namespace {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The value of an entry.
+    ///
+    /// Where the entry's life is sliding and past its half, it begins anew first, which moves its
+    /// version. Counting the access never waits.
+    pub async fn get(&self, key: &str) -> Result<Option<Json>> {
+        let found = self.read(key).await?;
+        let value = found.as_ref().map(|record| value_of(&record.value)).transpose()?;
+        let (found, preview) = (value.is_some(), value.as_ref());
+        self.log(Line { found: Some(found), preview, ..Line::of("get").key(key) });
+        Ok(value)
+    }
+
+    /// An entry with everything that is known about it, this access included.
+    pub async fn entry(&self, key: &str) -> Result<Option<AgentEntry>> {
+        let found = self.read(key).await?;
+        let entry = match found {
+            Some(record) => Some(self.complete(key.to_owned(), record).await?),
+            None => None,
+        };
+        let preview = entry.as_ref().map(|entry| &entry.value);
+        self.log(Line { found: Some(entry.is_some()), preview, ..Line::of("entry").key(key) });
+        Ok(entry)
+    }
+
+    async fn read(&self, key: &str) -> Result<Option<Record>> {
+        let place = self.place(key)?;
+        let record = self.space.get(&place).await?;
+        if let Some(record) = &record {
+            self.saw(record);
+        }
+        Ok(record)
+    }
+
+    /// Counts an access.
+    pub(crate) fn saw(&self, record: &Record) {
+        let agent = self.actor.agent_id();
+        // A read by nobody in particular may have prolonged the entry's life.
+        if agent.is_some() || record.expires.is_some() {
+            let count = u64::from(agent.is_some());
+            self.note(&record.key, born(&record.value), record.expires, count);
+        }
+    }
+
+    fn note(&self, place: &Key, born: &str, ends: Option<Timestamp>, count: u64) {
+        let (shared, agent) = (self.shared(), self.actor.agent_id());
+        let note = Note { born, agent, at: shared.clock.now(), ends, count };
+        shared.tracker.note(place, note);
+    }
+
+    async fn complete(&self, key: String, record: Record) -> Result<AgentEntry> {
+        let row = self.shared().store().get(&places::access(&record.key)).await?;
+        self.with_access(key, record, row.map(|row| row.value))
+    }
+
+    /// The entry of a record, with what a row and this process know about accesses.
+    pub(crate) fn with_access(
+        &self,
+        key: String,
+        record: Record,
+        row: Option<Json>,
+    ) -> Result<AgentEntry> {
+        let access = self.access(&record, row)?;
+        Ok(AgentEntry::read(&self.user, &self.namespace, key, record, access)?)
+    }
+
+    fn access(&self, record: &Record, row: Option<Json>) -> Result<Access> {
+        self.shared().tracker.access(&record.key, born(&record.value), row)
+    }
+
+    /// Sets an entry: makes it, or gives it a new value, with metadata merged into what it has. Who made
+    /// it and when stays.
+    ///
+    /// Of two that race, both succeed, and the metadata of both are there.
+    /// [`Written::Conflicted`] if the set expects what is not so.
+    pub async fn set(&self, key: &str, set: Set) -> Result<Written> {
+        let place = self.place(key)?;
+        let settings = self.known_settings().await?;
+        let writer = self.writer(&settings);
+        writer.check(set.value.as_str(), set.metadata.as_ref().map(Json::as_str))?;
+        let mut seen = Seen::default();
+        let update = |record: Option<&Record>| writer.set(record, &set, &mut seen).map(Some);
+        let update = Update::new(place.clone(), update).expecting(set.expect.clone());
+        let written = self.space.apply(update).await?;
+        self.wrote(&place, &written, &seen);
+        self.log(Line { preview: Some(&set.value), ..Line::of("set").key(key) });
+        Ok(written)
+    }
+
+    /// Merges parts into an entry. [`Written::Unchanged`] without a version if there is no such entry;
+    /// [`Written::Conflicted`] if the patch expects what is not so.
+    pub async fn patch(&self, key: &str, patch: Patch) -> Result<Written> {
+        let place = self.place(key)?;
+        if patch.value.is_none() && patch.metadata.is_none() {
+            return Err(Error::Invalid("a patch has a part for the value or the metadata".into()));
+        }
+        let settings = self.known_settings().await?;
+        let writer = self.writer(&settings);
+        let mut seen = Seen::default();
+        let update = |record: Option<&Record>| writer.patch(record, &patch, &mut seen);
+        let update = Update::new(place.clone(), update).expecting(patch.expect.clone());
+        let written = self.space.apply(update).await?;
+        self.wrote(&place, &written, &seen);
+        let found = Some(written.version().is_some());
+        let preview = patch.value.as_ref().or(patch.metadata.as_ref());
+        self.log(Line { found, preview, ..Line::of("patch").key(key) });
+        Ok(written)
+    }
+
+    /// Removes an entry, and what is known about its accesses. False if there was none.
+    pub async fn delete(&self, key: &str) -> Result<bool> {
+        Ok(self.delete_expecting(key, Precondition::Any).await? == Written::Removed)
+    }
+
+    /// Removes an entry under a condition.
+    pub async fn delete_expecting(&self, key: &str, expect: Precondition) -> Result<Written> {
+        let place = self.place(key)?;
+        let row = places::access(&place);
+        let store = self.shared().store();
+        let written = match store.capabilities().tier() {
+            Tier::Atomic => {
+                let space = self.space.clone().with_rider(Commit::new().delete(row));
+                space.delete(&place, expect).await?
+            }
+            Tier::Recoverable | Tier::Advisory => {
+                let written = self.space.delete(&place, expect).await?;
+                if written == Written::Removed {
+                    store.delete(row).await?;
+                }
+                written
+            }
+        };
+        let found = written == Written::Removed;
+        if found {
+            self.shared().tracker.forget(&place);
+        }
+        self.log(Line { found: Some(found), ..Line::of("delete").key(key) });
+        Ok(written)
+    }
+
+    pub(crate) fn writer<'w>(&'w self, settings: &'w Settings) -> Writer<'w> {
+        let shared = self.shared();
+        let now = shared.clock.now();
+        Writer { actor: &self.actor, options: &shared.options, settings, now }
+    }
+
+    /// Notes who wrote an entry.
+    pub(crate) fn wrote(&self, place: &Key, written: &Written, seen: &Seen) {
+        let done = matches!(written, Written::Applied { .. });
+        if done && (self.actor.agent_id().is_some() || seen.mortal) {
+            self.note(place, &seen.born, seen.ends, 0);
+        }
+    }
+
+    /// The key of an entry.
+    pub(crate) fn place(&self, key: &str) -> Result<Key> {
+        let place = self.prefix.child(key).to_key().filter(|_| !key.is_empty());
+        place.ok_or_else(|| Error::Invalid("an entry has a key that is not empty".to_owned()))
+    }
+
+    /// The entry's key in a record's.
+    pub(crate) fn key_of(&self, place: &Key) -> String {
+        place.segments().last().unwrap_or_default().into_owned()
+    }
+
+    /// The leading values of its records' keys.
+    pub(crate) fn values(&self) -> Bindings {
+        Bindings::new().with(USER, &*self.user).with(NAMESPACE, &*self.namespace)
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.agents.shared
+    }
+
+    /// Writes what was done to the log of the run, if there is one.
+    pub(crate) fn log(&self, line: Line<'_>) {
+        let line = Line { namespace: Some(&self.namespace), ..line };
+        self.shared().log(&self.user, &self.actor, line);
+    }
+}
+
+impl fmt::Debug for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Namespace");
+        shown.field("user", &self.user).field("namespace", &self.namespace);
+        shown.field("actor", &self.actor).finish_non_exhaustive()
+    }
+}

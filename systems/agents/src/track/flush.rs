@@ -1,0 +1,239 @@
+//! Adding what was gathered to the rows.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use keyward_engine::{Clock, Commit, Entry, ErrorKind, Expect, Expiry, ExpirySupport};
+use keyward_engine::{Outcome, Put, Store, Tier};
+use keyward_key::Key;
+
+use super::tally::Part;
+use super::{Tracker, is_born};
+use crate::access::AccessRow;
+use crate::{Result, places};
+
+/// How many entries' rows are written in one commit.
+const TOGETHER_MAX: usize = 100;
+/// How often some are tried again, because others write the same rows or an outcome is unknown.
+const ATTEMPTS_MAX: usize = 32;
+/// How much longer than its entry a row is kept: the entry's life may be prolonged unseen.
+const ROW_LIFE_MORE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What is to be added to one row.
+struct Sent {
+    entry: Key,
+    row: Key,
+    number: u64,
+    part: Part,
+}
+
+/// What becomes of a row.
+enum Fate {
+    /// It has what was sent, or that counts no more.
+    Settled,
+    Write {
+        expect: Option<Expect>,
+        put: Put,
+    },
+}
+
+impl Tracker {
+    pub(super) async fn flush_tallies(&self, store: &Store, clock: &dyn Clock) -> Result<()> {
+        // What was under way goes first; what waited behind it, after that.
+        for _ in 0..2 {
+            let (entries, again) = {
+                let held = self.held();
+                let again = held.tallies.values().any(super::tally::Tally::is_under_way);
+                (held.tallies.keys().cloned().collect::<Vec<Key>>(), again)
+            };
+            for entries in entries.chunks(TOGETHER_MAX) {
+                self.flush_some(store, clock, entries).await?;
+            }
+            if !again {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn flush_some(&self, store: &Store, clock: &dyn Clock, entries: &[Key]) -> Result<()> {
+        let mut sent = self.send(entries);
+        if store.capabilities().tier() == Tier::Atomic {
+            return self.settle(store, clock, sent).await;
+        }
+        for one in sent.drain(..) {
+            self.settle(store, clock, vec![one]).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes what is held of some entries under way.
+    fn send(&self, entries: &[Key]) -> Vec<Sent> {
+        let mut held = self.held();
+        let mut sent = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let number = held.last + 1;
+            let Some(tally) = held.tallies.get_mut(entry) else { continue };
+            let mut taken = false;
+            let under_way = tally.send(|| {
+                taken = true;
+                number
+            });
+            if tally.is_empty() {
+                held.tallies.remove(entry);
+            }
+            held.last += u64::from(taken);
+            if let Some((number, part)) = under_way {
+                let row = places::access(entry);
+                sent.push(Sent { entry: entry.clone(), row, number, part });
+            }
+        }
+        sent
+    }
+
+    /// Brings what was sent to its rows, in one commit.
+    async fn settle(&self, store: &Store, clock: &dyn Clock, mut sent: Vec<Sent>) -> Result<()> {
+        let mut unknown = None;
+        for attempt in 0..ATTEMPTS_MAX {
+            if attempt > 1 {
+                tokio::time::sleep(self.pause(attempt)).await;
+            }
+            let (settled, commit) = self.look(store, clock, &sent).await?;
+            self.arrived(&mut sent, &settled);
+            if commit.writes.is_empty() {
+                return Ok(());
+            }
+            match store.commit(commit).await {
+                Ok(Outcome::Applied { .. }) => {
+                    let all = vec![true; sent.len()];
+                    self.arrived(&mut sent, &all);
+                    return Ok(());
+                }
+                // Somebody else wrote, or a write of our own landed late: the rows tell.
+                Ok(Outcome::Conflicted { .. }) => {}
+                Err(error) if error.kind() == ErrorKind::OutcomeUnknown => unknown = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match (unknown, sent.into_iter().next()) {
+            (Some(error), _) => Err(error.into()),
+            (None, Some(Sent { row: key, .. })) => {
+                let contended = keyward_records::Error::Contended { key, attempts: ATTEMPTS_MAX };
+                Err(contended.into())
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// What has arrived already, and a commit that brings the rest.
+    async fn look(
+        &self,
+        store: &Store,
+        clock: &dyn Clock,
+        sent: &[Sent],
+    ) -> Result<(Vec<bool>, Commit)> {
+        let keys: Vec<Key> = sent.iter().map(|one| one.row.clone()).collect();
+        let rows = store.get_many(&keys).await?;
+        let entries = self.entries_in_doubt(store, sent, &rows).await?;
+        let compared = store.capabilities().compare;
+        let mut settled = Vec::with_capacity(sent.len());
+        let mut commit = Commit::new();
+        for ((one, row), entry) in sent.iter().zip(&rows).zip(entries) {
+            let fate = self.fate(store, clock, one, row.as_ref(), entry)?;
+            settled.push(matches!(fate, Fate::Settled));
+            if let Fate::Write { expect, put } = fate {
+                if let Some(expect) = expect.filter(|_| compared) {
+                    commit = commit.check(one.row.clone(), expect);
+                }
+                commit = commit.put(one.row.clone(), put);
+            }
+        }
+        Ok((settled, commit))
+    }
+
+    /// The records of entries whose rows are about another entry, or not there. Others are not read:
+    /// they may be large.
+    async fn entries_in_doubt(
+        &self,
+        store: &Store,
+        sent: &[Sent],
+        rows: &[Option<Entry>],
+    ) -> Result<Vec<Option<Entry>>> {
+        let is_sure = |one: &Sent, row: &Option<Entry>| {
+            let row = row.as_ref().and_then(|row| AccessRow::read(&row.value).ok());
+            row.is_some_and(|row| row.born == *one.part.born)
+        };
+        let doubted: Vec<bool> =
+            sent.iter().zip(rows).map(|(one, row)| !is_sure(one, row)).collect();
+        let both = sent.iter().zip(&doubted);
+        let keys: Vec<Key> =
+            both.filter(|(_, doubted)| **doubted).map(|(one, _)| one.entry.clone()).collect();
+        let mut found = match keys.is_empty() {
+            true => Vec::new(),
+            false => store.get_many(&keys).await?,
+        }
+        .into_iter();
+        let entry = |doubted: bool| if doubted { found.next().flatten() } else { None };
+        Ok(doubted.into_iter().map(entry).collect())
+    }
+
+    fn fate(
+        &self,
+        store: &Store,
+        clock: &dyn Clock,
+        one: &Sent,
+        row: Option<&Entry>,
+        entry: Option<Entry>,
+    ) -> Result<Fate> {
+        let known = row.map(|row| AccessRow::read(&row.value)).transpose()?;
+        let mut next = match known {
+            Some(known) if known.has(&self.handle, one.number) => return Ok(Fate::Settled),
+            Some(known) if known.born == *one.part.born => known,
+            // Of an entry that is gone, nothing counts any more.
+            _ if !is_born(entry.as_ref(), &one.part.born) => return Ok(Fate::Settled),
+            // Whoever only prolonged a life has nothing to tell of one that nobody accessed.
+            None if !one.part.tells() => return Ok(Fate::Settled),
+            _ => AccessRow { born: one.part.born.to_string(), ..AccessRow::default() },
+        };
+        one.part.add_to(&mut next);
+        next.mark(&self.handle, one.number, clock.now());
+        let expires = store.capabilities().expiry != ExpirySupport::Unsupported;
+        let ends = one.part.ends.filter(|_| expires);
+        let ends = ends.map(|ends| row_end(ends, Duration::ZERO));
+        let put = Put { value: next.write()?, metadata: None, expiry: ends.map(Expiry::At) };
+        let expect = row.map_or(Expect::Absent, |row| Expect::Version(row.version.clone()));
+        Ok(Fate::Write { expect: Some(expect), put })
+    }
+
+    /// Forgets what has arrived.
+    fn arrived(&self, sent: &mut Vec<Sent>, settled: &[bool]) {
+        let mut held = self.held();
+        let mut settled = settled.iter();
+        sent.retain(|one| {
+            let settled = *settled.next().unwrap_or(&false);
+            if settled
+                && let Some(tally) = held.tallies.get_mut(&one.entry)
+                && tally.arrived(one.number)
+            {
+                held.tallies.remove(&one.entry);
+            }
+            !settled
+        });
+    }
+
+    /// How long to wait before the rows are looked at again: not the same for rivals.
+    fn pause(&self, attempt: usize) -> Duration {
+        const PAUSE_MS_MAX: u64 = 64;
+        let due_ms = (1_u64 << attempt.min(6)).min(PAUSE_MS_MAX);
+        let share = self
+            .handle
+            .bytes()
+            .fold(attempt as u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        Duration::from_millis(due_ms / 2 + share % due_ms.max(1))
+    }
+}
+
+/// When the row of an entry ends that ends so long after a moment.
+pub(crate) fn row_end(from: Timestamp, ttl: Duration) -> Timestamp {
+    from.saturating_add(ttl.saturating_add(ROW_LIFE_MORE)).unwrap_or(Timestamp::MAX)
+}

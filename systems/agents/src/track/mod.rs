@@ -1,0 +1,178 @@
+//! What is gathered in memory, and written in the background: who accessed what, and what runs did.
+//!
+//! A read notes its access here and goes on; nothing of it waits for the store. A flush takes what is
+//! **waiting** for an entry **under way**, with a number, and adds it to the entry's row by
+//! compare-and-swap. The row remembers the number of each writer's last write, so a write whose answer
+//! is lost, or that lands late, is neither forgotten nor done twice: before it is tried again, the row
+//! tells whether it has it, and the check of the row's version lets only one of the two through.
+
+mod flush;
+mod log;
+mod tally;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use data_encoding::HEXLOWER;
+use jiff::Timestamp;
+use keyward_engine::{Clock, Error as StoreError, ErrorKind, Json, Store};
+use keyward_key::Key;
+use tokio::sync::Notify;
+
+use crate::access::{Access, AccessRow};
+use crate::agents::{Gathered, Options};
+use crate::{Result, entry};
+pub(crate) use flush::row_end;
+use log::HeldLine;
+pub(crate) use log::Line;
+pub use log::{LoggedOperation, Operations};
+pub(crate) use tally::Note;
+use tally::Tally;
+
+/// What this process has gathered and not written yet.
+pub(crate) struct Tracker {
+    /// Who writes, in marks and in the keys of log lines: by chance, so that nobody else is called so.
+    handle: String,
+    held: Mutex<Held>,
+    /// One flush at a time.
+    flushing: tokio::sync::Mutex<()>,
+    /// Told when much is held.
+    filled: Notify,
+    tracked_max: usize,
+    logged_max: usize,
+    log_life: std::time::Duration,
+    preview_chars_max: usize,
+    accesses_lost: AtomicU64,
+    lines_lost: AtomicU64,
+}
+
+#[derive(Default)]
+struct Held {
+    /// By the entry's key.
+    tallies: HashMap<Key, Tally>,
+    lines: VecDeque<HeldLine>,
+    /// The number of the last write that was begun, or of the last line.
+    last: u64,
+}
+
+impl Held {
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+impl Tracker {
+    pub fn new(options: &Options) -> Result<Self> {
+        let mut handle = [0; 8];
+        getrandom::fill(&mut handle).map_err(|error| {
+            StoreError::new(ErrorKind::Internal, format!("there is no randomness: {error}"))
+        })?;
+        Ok(Self {
+            handle: HEXLOWER.encode(&handle),
+            held: Mutex::default(),
+            flushing: tokio::sync::Mutex::default(),
+            filled: Notify::new(),
+            tracked_max: options.tracked_max,
+            logged_max: options.logged_max,
+            log_life: options.log_life,
+            preview_chars_max: options.preview_chars_max,
+            accesses_lost: AtomicU64::new(0),
+            lines_lost: AtomicU64::new(0),
+        })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an access of an entry. Never waits; where there is no room for one more entry, it says so
+    /// in a counter.
+    pub fn note(&self, entry: &Key, note: Note<'_>) {
+        let mut held = self.held();
+        let much = held.tallies.len() >= self.tracked_max / 2;
+        if let Some(tally) = held.tallies.get_mut(entry) {
+            tally.note(note);
+        } else if held.tallies.len() < self.tracked_max {
+            held.tallies.insert(entry.clone(), Tally::new(note));
+        } else {
+            self.accesses_lost.fetch_add(note.count, Ordering::Relaxed);
+        }
+        drop(held);
+        if much {
+            self.filled.notify_one();
+        }
+    }
+
+    /// Drops what is held of an entry that is gone.
+    pub fn forget(&self, entry: &Key) {
+        if let Some(tally) = self.held().tallies.get_mut(entry) {
+            tally.forget();
+        }
+    }
+
+    /// What is known about the accesses of an entry that was made at `born`: what its row holds, and
+    /// what is not written yet.
+    pub fn access(&self, entry: &Key, born: &str, row: Option<Json>) -> Result<Access> {
+        let row = row.map(|row| AccessRow::read(&row)).transpose()?;
+        let mut row = row.filter(|row| row.born == born).unwrap_or_default();
+        if let Some(tally) = self.held().tallies.get(entry) {
+            tally.add_to(&mut row, born, &self.handle);
+        }
+        Ok(row.into())
+    }
+
+    pub fn gathered(&self) -> Gathered {
+        let held = self.held();
+        Gathered {
+            entries: held.tallies.len(),
+            accesses: held.tallies.values().map(Tally::accesses).sum(),
+            lines: held.lines.len(),
+            accesses_lost: self.accesses_lost.load(Ordering::Relaxed),
+            lines_lost: self.lines_lost.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Ready when much is held.
+    pub async fn filled(&self) {
+        self.filled.notified().await;
+    }
+
+    /// Writes what is held. What cannot be written stays.
+    pub async fn flush(&self, store: &Store, clock: &dyn Clock) -> Result<()> {
+        let _one_at_a_time = self.flushing.lock().await;
+        let counted = self.flush_tallies(store, clock).await;
+        let logged = self.flush_lines(store).await;
+        counted.and(logged)
+    }
+
+    /// Writes the log lines that are held.
+    pub async fn flush_log(&self, store: &Store) -> Result<()> {
+        let _one_at_a_time = self.flushing.lock().await;
+        self.flush_lines(store).await
+    }
+
+    /// Notes what was done in a run.
+    pub fn log(&self, user: &str, run: &str, agent: Option<&str>, at: Timestamp, line: Line<'_>) {
+        let value = line.write(agent, at, self.preview_chars_max);
+        let mut held = self.held();
+        let number = held.next();
+        match (value, crate::places::line(user, run, at, &self.handle, number)) {
+            (Ok(value), Ok(key)) if held.lines.len() < self.logged_max => {
+                held.lines.push_back(HeldLine { key, value });
+            }
+            _ => drop(self.lines_lost.fetch_add(1, Ordering::Relaxed)),
+        }
+        let much = held.lines.len() >= self.logged_max / 2;
+        drop(held);
+        if much {
+            self.filled.notify_one();
+        }
+    }
+}
+
+/// Whether the record at a key is the entry that was made at `born`.
+fn is_born(record: Option<&keyward_engine::Entry>, born: &str) -> bool {
+    record.is_some_and(|record| entry::born(&record.value) == born)
+}
