@@ -89,8 +89,7 @@ async fn functions_run_again_when_another_change_comes_between() {
 
 // PostgreSQL goes by its own clock, which no test can move.
 on_engines!(
-    aging_memory: Memory, aging_embedded: Embedded, aging_recoverable: Recoverable,
-    aging_advisory: Advisory;
+    aging_memory: Memory, aging_embedded: Embedded, aging_recoverable: Recoverable;
     a_record_lives_on_by_being_read_though_its_space_has_no_lifetime,
     a_function_gives_a_record_an_end,
 );

@@ -1,0 +1,104 @@
+//! What is too large, too deep or too many.
+
+use keyward_agents::{Actor, Agents, Error, Options, Patch, declare};
+use keyward_engine::{Limits, Store, Tier};
+use keyward_memory::Memory;
+use keyward_records::Records;
+use keyward_schema::Schema;
+use keyward_stores::{Kind, Place, on_engines};
+use keyward_testkit::TestClock;
+
+use crate::fixture::{Fixture, json, put, set};
+
+on_engines!(
+    memory: Memory, recoverable: Recoverable, embedded: Embedded, postgres: Postgres;
+    a_value_of_a_mebibyte_fits_and_no_more,
+);
+
+async fn a_value_of_a_mebibyte_fits_and_no_more(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let notes = fixture.namespace("notes");
+    let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
+    put(&notes, "k", &text(1 << 20)).await;
+    let large = notes.set("k", set(&text((1 << 20) + 1))).await.unwrap_err();
+    assert_eq!(large.code(), "value-too-large");
+    assert!(large.to_string().contains("1048577 bytes"), "{large}");
+    let many = vec![("a".to_owned(), set("1")), ("b".to_owned(), set(&text((1 << 20) + 1)))];
+    assert_eq!(notes.set_many(many).await.unwrap_err().code(), "value-too-large");
+    assert_eq!(notes.get("a").await.unwrap(), None);
+    // What a patch would make of it counts too.
+    put(&notes, "o", &format!(r#"{{"a":{}}}"#, text(1 << 19))).await;
+    let more = Patch::new().value(json(&format!(r#"{{"b":{}}}"#, text(1 << 19))));
+    assert_eq!(notes.patch("o", more).await.unwrap_err().code(), "value-too-large");
+    let metadata = json(&format!(r#"{{"m":{}}}"#, text(64 << 10)));
+    assert_eq!(notes.set("m", set("1").metadata(metadata)).await.unwrap_err().code(), "bad-change");
+}
+
+fn nested(depth: usize) -> String {
+    format!("{}{}", "[".repeat(depth), "]".repeat(depth))
+}
+
+#[tokio::test]
+async fn nesting_has_a_bound_that_documents_keep() {
+    let fixture = Fixture::new(Place::new(Kind::Memory)).await;
+    let notes = fixture.namespace("notes");
+    put(&notes, "k", &nested(60)).await;
+    let entry = notes.entry("k").await.unwrap().unwrap();
+    // A page of documents is still what can be stored and passed on.
+    let page = format!(r#"{{"entries":[{}]}}"#, entry.to_document());
+    assert!(keyward_engine::Json::parse(page).is_ok());
+    let deep = notes.set("k", set(&nested(61))).await.unwrap_err();
+    assert!(deep.to_string().contains("nested 61 deep; at most 60"), "{deep}");
+    let options = Options { depth_max: 61, ..Options::default() };
+    let store = Store::new(Memory::new());
+    assert_eq!(Agents::alone(store, options, TestClock::new()).unwrap_err().code(), "invalid");
+}
+
+#[tokio::test]
+async fn what_does_not_fit_one_commit_is_refused_and_nothing_is_set() {
+    let clock = TestClock::new();
+    let memory = Memory::with(keyward_memory::Options::tier(Tier::Atomic), clock.clone());
+    let store = Store::new(memory);
+    let limits = Limits { commit_keys_max: 50, ..*store.limits() };
+    let agents = Agents::alone(store.with_limits(limits), Options::default(), clock).unwrap();
+    let notes = agents.user("ada", Actor::nobody()).use_namespace("notes").unwrap();
+    let entries = |n: usize| (0..n).map(|n| (n.to_string(), set("1"))).collect::<Vec<_>>();
+    assert_eq!(notes.set_many(entries(30)).await.unwrap_err().code(), "limit-exceeded");
+    assert_eq!(notes.count("").await.unwrap(), 0);
+    assert_eq!(notes.set_many(entries(20)).await.unwrap().len(), 20);
+    // Clearing takes as many as fit.
+    assert_eq!(notes.clear("").await.unwrap(), 20);
+}
+
+fn open(schema: &str, tier: Tier) -> Result<Agents, Error> {
+    let schema =
+        Schema::parse(schema, "schema.toml").unwrap_or_else(|problems| panic!("{problems}"));
+    let clock = TestClock::new();
+    let store = Store::new(Memory::with(keyward_memory::Options::tier(tier), clock.clone()));
+    let mut spaces = schema.spaces;
+    declare(&mut spaces, "app", store.capabilities());
+    let records = Records::open(store, spaces, clock.clone()).unwrap();
+    Agents::open(records, Options::default(), clock)
+}
+
+#[test]
+fn a_space_that_cannot_hold_entries_is_told() {
+    assert!(open("[stores.app]\n", Tier::Atomic).is_ok());
+    assert!(open("[stores.app]\n", Tier::Advisory).is_ok());
+    for (space, ownership, key) in [
+        ("agent_data_store", "user", "agents:{user}:{namespace}"),
+        ("agent_data_store", "user", "agents:{user}:{key}:{namespace}"),
+        ("agent_data_store", "shared", "agents:{user}:{namespace}:{key}"),
+        ("agent_data_store", "user", "agents:{user}:{namespace}:{key}:x"),
+        // Another space has keys of the same shape.
+        ("other", "user", "agents:{user}:{a}:{b}"),
+    ] {
+        let schema =
+            format!("[stores.app]\n[spaces.{space}]\nkey = '{key}'\nownership = '{ownership}'\n");
+        let refused = open(&schema, Tier::Atomic).unwrap_err();
+        assert_eq!(refused.code(), "unknown-space", "{key}");
+    }
+    let own = "[stores.app]\n[spaces.agent_data_store]\nownership = 'user'\n\
+               key = 'data:{user}:in:{namespace}:{key}'\nttl = '1h'\n";
+    assert!(open(own, Tier::Atomic).is_ok());
+}

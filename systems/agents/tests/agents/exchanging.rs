@@ -1,0 +1,177 @@
+//! Entries as documents.
+
+use keyward_agents::{Actor, Document, UserData};
+use keyward_engine::Json;
+use keyward_stores::{Place, on_engines};
+use serde_json::Value;
+
+use crate::fixture::{Fixture, json, keys, set};
+
+on_engines!(
+    memory: Memory, recoverable: Recoverable, embedded: Embedded, postgres: Postgres;
+    the_documents_of_the_format_come_out_as_they_went_in,
+    what_is_exported_is_imported_elsewhere_the_same,
+    a_document_that_does_not_fit_is_refused_with_the_reason,
+);
+
+/// A text, an analysis of a file, and an answer that was cached.
+const DOCUMENTS: &str = r#"[
+{
+    "_id": "user_123:default:Z3JlZXRpbmc=",
+    "userId": "user_123",
+    "namespace": "default",
+    "key": "greeting",
+    "value": "Hello, World!",
+    "createdByAgent": "hello-agent",
+    "accessCount": 1,
+    "createdAt": "2026-02-05T10:00:00Z",
+    "updatedAt": "2026-02-05T10:00:00Z"
+},
+{
+    "_id": "user_123:files:my-repo:c3JjL21haW4ucHk=",
+    "userId": "user_123",
+    "namespace": "files:my-repo",
+    "key": "src/main.py",
+    "value": {
+        "content": "def main():\n    print('Hello')\n",
+        "lines": 2,
+        "language": "python",
+        "functions": ["main"]
+    },
+    "metadata": {
+        "indexed_at": "2026-02-05T09:00:00Z",
+        "file_size": 42,
+        "sha256": "abc123..."
+    },
+    "createdByAgent": "repo-indexer",
+    "lastAccessedByAgent": "code-searcher",
+    "accessCount": 15,
+    "createdAt": "2026-02-05T09:00:00Z",
+    "updatedAt": "2026-02-05T09:00:00Z",
+    "lastAccessedAt": "2026-02-05T14:30:00Z"
+},
+{
+    "_id": "user_123:cache:github:cmVwb3M=",
+    "userId": "user_123",
+    "namespace": "cache:github",
+    "key": "repos",
+    "value": [
+        {"name": "repo-a", "stars": 100},
+        {"name": "repo-b", "stars": 50}
+    ],
+    "metadata": {
+        "cached_at": "2026-02-05T12:00:00Z",
+        "ttl_seconds": 3600,
+        "api_endpoint": "/user/repos"
+    },
+    "createdByAgent": "github-fetcher",
+    "accessCount": 3,
+    "createdAt": "2026-02-05T12:00:00Z",
+    "updatedAt": "2026-02-05T12:00:00Z"
+}
+]"#;
+
+async fn exported(user: &UserData, namespace: Option<&str>) -> Vec<Json> {
+    let (mut documents, mut after) = (Vec::new(), None);
+    loop {
+        let page = user.export(namespace, after, 2).await.unwrap();
+        documents.extend(page.documents);
+        after = page.next;
+        if after.is_none() {
+            return documents;
+        }
+    }
+}
+
+fn values(documents: &[Json]) -> Vec<Value> {
+    documents.iter().map(|document| serde_json::from_str(document.as_str()).unwrap()).collect()
+}
+
+async fn the_documents_of_the_format_come_out_as_they_went_in(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let user = fixture.agents.user("user_123", Actor::agent("importer"));
+    let imported = user.import(Document::parse_all(DOCUMENTS).unwrap()).await.unwrap();
+    assert_eq!((imported.created, imported.replaced), (3, 0));
+    let again = user.import(Document::parse_all(DOCUMENTS).unwrap()).await.unwrap();
+    assert_eq!((again.created, again.replaced), (0, 3));
+    let mut expected: Vec<Value> = serde_json::from_str(DOCUMENTS).unwrap();
+    expected.sort_by_key(|document| document["namespace"].as_str().unwrap().to_owned());
+    let documents = exported(&user, None).await;
+    assert_eq!(values(&documents), expected);
+    let files = exported(&user, Some("files:my-repo")).await;
+    assert_eq!(values(&files), expected[2..]);
+    // From one who did not import it.
+    let other = fixture.again().await.user("user_123", Actor::agent("report-generator"));
+    let greeting =
+        other.use_namespace("default").unwrap().entry("greeting").await.unwrap().unwrap();
+    assert_eq!(greeting.access.count, 2);
+    assert!(greeting.to_document_with_rev().as_str().contains(r#""_rev":""#));
+}
+
+async fn what_is_exported_is_imported_elsewhere_the_same(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let ada = fixture.user("a:b%");
+    for namespace in ["default", "files:apache/repo"] {
+        let namespace = ada.use_namespace(namespace).unwrap();
+        let entries = (0..120).map(|n| {
+            let value = set(&format!(r#"{{"n":{n}.50,"big":123456789012345678901234567890}}"#));
+            (format!("k/{n:03}"), value.metadata(json(r#"{"a":null}"#)))
+        });
+        for written in namespace.set_many(entries.collect()).await.unwrap() {
+            assert!(written.is_accepted());
+        }
+        assert!(namespace.get("k/007").await.unwrap().is_some());
+    }
+    fixture.agents.close().await.unwrap();
+    let documents = exported(&ada, None).await;
+    assert_eq!(documents.len(), 240);
+    let lines: Vec<&str> = documents.iter().map(Json::as_str).collect();
+    let other = Fixture::new(Place::new(fixture.place.kind())).await;
+    let elsewhere = other.user("a:b%");
+    let read = Document::parse_all(&lines.join("\n")).unwrap();
+    assert_eq!(elsewhere.import(read).await.unwrap().created, 240);
+    // Text for text.
+    assert_eq!(exported(&elsewhere, None).await, documents);
+}
+
+async fn a_document_that_does_not_fit_is_refused_with_the_reason(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let ada = fixture.user("ada");
+    let times = r#""createdAt":"2026-02-05T10:00:00Z","updatedAt":"2026-02-05T10:00:00Z""#;
+    for (fields, reason) in [
+        (r#""_id":"ada:default:aw==","key":"x","value":1"#, "does not fit its fields"),
+        (r#""_id":"ada:d:aw==","userId":"ada","namespace":"d","key":"x","value":1"#, "whose is"),
+        (r#""_id":"ada:default","value":1"#, "no document id"),
+        (r#""key":"k","value":1"#, "no _id"),
+        (r#""_id":"ada:default:aw==""#, "no value"),
+        (r#""_id":"ada:default:aw==","value":1,"metadata":[]"#, "metadata is no object"),
+        (r#""_id":"ada:default:aw==","value":1,"accessCount":-1"#, "accessCount"),
+        (r#""_id":"ada:default:aw==","value":1,"lastAccessedAt":"noon""#, "no time"),
+        (r#""_id":"ada:default:aw==","value":1,"colour":"red""#, "colour"),
+        (r#""_id":"ada:default:aw==","value":1,"createdByAgent":7"#, "createdByAgent"),
+    ] {
+        let good = format!(r#"{{"_id":"ada:default:aw==","_rev":"1-abc","value":1,{times}}}"#);
+        let bad = Document::parse_all(&format!("{good}\n{{{fields},{times}}}")).unwrap_err();
+        assert_eq!(bad.code(), "bad-document");
+        let told = bad.to_string();
+        assert!(told.contains("document 2") && told.contains(reason), "{fields}: {told}");
+    }
+    assert!(Document::parse_all("{").unwrap_err().to_string().contains("document 1"));
+    assert!(Document::parse_all(" \n ").unwrap().is_empty());
+    // Another user's are refused before anything is taken.
+    let both = format!(
+        r#"[{{"_id":"ada:default:aw==","value":1,{times}}},{{"_id":"bob:default:aw==","value":1,{times}}}]"#
+    );
+    let foreign = ada.import(Document::parse_all(&both).unwrap()).await.unwrap_err();
+    assert!(
+        foreign.to_string().contains(r#"document 2 cannot be taken: it is an entry of user "bob""#)
+    );
+    assert!(keys(&ada.use_namespace("default").unwrap(), "", 10).await.is_empty());
+    // A user's id with a colon, as programs write it that do not escape it.
+    let unescaped = format!(
+        r#"{{"_id":"a:b:default:aw==","userId":"a:b","namespace":"default","key":"k","value":1,{times}}}"#
+    );
+    let user = fixture.user("a:b");
+    assert_eq!(user.import(Document::parse_all(&unescaped).unwrap()).await.unwrap().created, 1);
+    assert!(exported(&user, None).await[0].as_str().contains(r#""_id":"a%3Ab:default:aw==""#));
+}

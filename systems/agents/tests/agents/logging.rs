@@ -1,0 +1,93 @@
+//! What runs did.
+
+use std::time::Duration;
+
+use keyward_agents::{Actor, LoggedOperation, UserData};
+use keyward_stores::{Place, on_engines};
+
+use crate::fixture::{Fixture, put, set};
+
+on_engines!(
+    memory: Memory, recoverable: Recoverable, embedded: Embedded,
+    postgres: Postgres;
+    a_run_is_logged_in_the_order_of_time,
+);
+
+async fn all(user: &UserData, run: &str) -> Vec<LoggedOperation> {
+    let (mut lines, mut after) = (Vec::new(), None);
+    loop {
+        let page = user.operations(run, after, 2).await.unwrap();
+        lines.extend(page.operations);
+        after = page.next;
+        if after.is_none() {
+            return lines;
+        }
+    }
+}
+
+async fn a_run_is_logged_in_the_order_of_time(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let ada = fixture.agents.user("ada", Actor::agent("planner").in_run("r:1"));
+    let notes = ada.use_namespace("notes").unwrap();
+    let clock = fixture.place.clock();
+    let long = format!("\"{}\"", "é".repeat(300));
+    put(&notes, "k", &long).await;
+    clock.advance(Duration::from_millis(1));
+    assert!(notes.get("k").await.unwrap().is_some());
+    clock.advance(Duration::from_millis(1));
+    assert!(notes.get("none").await.unwrap().is_none());
+    clock.advance(Duration::from_millis(1));
+    assert!(notes.delete("k").await.unwrap());
+    clock.advance(Duration::from_millis(1));
+    ada.list_namespaces(None, 10).await.unwrap();
+    // Not of this run, or of none.
+    put(&fixture.namespace("notes"), "x", "1").await;
+    let other = fixture.agents.user("ada", Actor::agent("planner").in_run("r2"));
+    put(&other.use_namespace("notes").unwrap(), "y", "1").await;
+
+    // As another process reads it.
+    fixture.agents.flush().await.unwrap();
+    let again = fixture.again().await;
+    let lines = all(&again.user("ada", Actor::nobody()), "r:1").await;
+    let told: Vec<(&str, Option<&str>, Option<bool>)> =
+        lines.iter().map(|line| (line.op.as_str(), line.key.as_deref(), line.found)).collect();
+    assert_eq!(
+        told,
+        [
+            ("set", Some("k"), None),
+            ("get", Some("k"), Some(true)),
+            ("get", Some("none"), Some(false)),
+            ("delete", Some("k"), Some(true)),
+            ("list_namespaces", None, None),
+        ]
+    );
+    assert_eq!(lines[1].preview.as_ref().unwrap().chars().count(), 200);
+    assert_eq!(lines[1].agent.as_deref(), Some("planner"));
+    assert_eq!(lines[1].namespace.as_deref(), Some("notes"));
+    assert_eq!(lines[1].at, "2026-01-01T00:00:00.001Z");
+    // Another user's run of the same name is another one, and a cursor of one run is none of another.
+    assert!(all(&again.user("bob", Actor::nobody()), "r:1").await.is_empty());
+    let page = ada.operations("r:1", None, 1).await.unwrap();
+    let stolen = ada.operations("r2", page.next.clone(), 1).await.unwrap_err();
+    assert_eq!(stolen.code(), "bad-cursor");
+    let bob = fixture.agents.user("bob", Actor::nobody());
+    assert_eq!(bob.operations("r:1", page.next, 1).await.unwrap_err().code(), "bad-cursor");
+}
+
+#[tokio::test]
+async fn lines_end_after_a_month_and_too_many_are_counted() {
+    let place = Place::new(keyward_stores::Kind::Memory);
+    let options = keyward_agents::Options { logged_max: 4, ..Default::default() };
+    let store = place.store().await;
+    let agents = keyward_agents::Agents::alone(store, options, place.clock().clone()).unwrap();
+    let ada = agents.user("ada", Actor::agent("a").in_run("r"));
+    let notes = ada.use_namespace("notes").unwrap();
+    for n in 0..6 {
+        assert!(notes.set(&n.to_string(), set("1")).await.unwrap().is_accepted());
+    }
+    assert_eq!((agents.gathered().lines, agents.gathered().lines_lost), (4, 2));
+    assert_eq!(all(&ada, "r").await.len(), 4);
+    assert_eq!(agents.gathered().lines, 0);
+    place.clock().advance(Duration::from_secs(31 * 24 * 60 * 60));
+    assert!(all(&ada, "r").await.is_empty());
+}

@@ -1,0 +1,18 @@
+//! What the agent data store promises, on every engine.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod apart;
+mod bounds;
+mod committing;
+mod exchanging;
+mod fixture;
+mod keeping;
+mod late;
+mod listing;
+mod living;
+mod logging;
+mod past;
+mod racing;
+mod searching;
+mod tracking;

@@ -1,0 +1,258 @@
+//! Who accessed what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use keyward_agents::{Actor, Agents, Namespace, Options};
+use keyward_engine::{Json, Store, Tier};
+use keyward_memory::Memory;
+use keyward_stores::{Place, on_engines};
+use keyward_testkit::{Fault, Faults, FaultyEngine, TestClock, When};
+
+use crate::fixture::{Fixture, put, set};
+
+on_engines!(
+    memory: Memory, recoverable: Recoverable, embedded: Embedded, postgres: Postgres;
+    reads_by_agents_of_several_processes_are_counted_exactly,
+    an_entry_that_was_made_again_begins_at_zero,
+    tracking_moves_neither_version_nor_time_of_update,
+);
+
+const SECOND: Duration = Duration::from_secs(1);
+
+async fn reads_by_agents_of_several_processes_are_counted_exactly(place: Place) {
+    const PROCESSES: usize = 3;
+    const READS: usize = 100;
+    let fixture = Fixture::new(place).await;
+    for key in ["a", "b"] {
+        put(&fixture.namespace("notes"), key, "1").await;
+    }
+    let mut tasks = Vec::new();
+    for process in 0..PROCESSES {
+        let agents = fixture.again().await;
+        tasks.push(tokio::spawn(async move {
+            let ada = agents.user("ada", Actor::agent(format!("agent-{process}")));
+            let notes = ada.use_namespace("notes").unwrap();
+            let nobody = agents.user("ada", Actor::nobody()).use_namespace("notes").unwrap();
+            for read in 0..READS {
+                assert!(notes.get("a").await.unwrap().is_some());
+                assert!(nobody.get("a").await.unwrap().is_some());
+                assert_eq!(notes.get_many(&["b", "none"]).await.unwrap().len(), 2);
+                // Racing with the flushes of the others.
+                if read % 7 == process {
+                    agents.flush().await.unwrap();
+                }
+            }
+            agents.close().await.unwrap();
+            assert_eq!(agents.gathered().accesses, 0);
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let nobody = fixture.again().await.user("ada", Actor::nobody());
+    let nobody = nobody.use_namespace("notes").unwrap();
+    for key in ["a", "b"] {
+        let access = nobody.entry(key).await.unwrap().unwrap().access;
+        assert_eq!(access.count, (PROCESSES * READS) as u64, "{key}");
+        assert!(access.agent.unwrap().starts_with("agent-"));
+    }
+}
+
+async fn an_entry_that_was_made_again_begins_at_zero(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let other = fixture.again().await;
+    let notes = fixture.namespace("notes");
+    let others = other.user("ada", Actor::agent("other")).use_namespace("notes").unwrap();
+    put(&notes, "k", "1").await;
+    for _ in 0..3 {
+        assert!(notes.get("k").await.unwrap().is_some());
+        assert!(others.get("k").await.unwrap().is_some());
+    }
+    // What this one read is written; what the other one read is not yet.
+    fixture.agents.flush().await.unwrap();
+    assert!(notes.delete("k").await.unwrap());
+    fixture.place.clock().advance(SECOND);
+    put(&notes, "k", "2").await;
+    assert!(notes.get("k").await.unwrap().is_some());
+    other.close().await.unwrap();
+    fixture.agents.close().await.unwrap();
+    let entry = others.entry("k").await.unwrap().unwrap();
+    // That one read, and this look at it.
+    assert_eq!(entry.access.count, 2);
+}
+
+async fn tracking_moves_neither_version_nor_time_of_update(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let notes = fixture.namespace("notes");
+    put(&notes, "k", "1").await;
+    let before = notes.entry("k").await.unwrap().unwrap();
+    fixture.place.clock().advance(SECOND);
+    for _ in 0..5 {
+        assert!(notes.get("k").await.unwrap().is_some());
+        fixture.agents.flush().await.unwrap();
+    }
+    let after = notes.entry("k").await.unwrap().unwrap();
+    assert_eq!((&after.version, &after.updated_at), (&before.version, &before.updated_at));
+    assert_eq!((before.access.count, after.access.count), (1, 7));
+    assert_eq!(after.access.agent.as_deref(), Some("tester"));
+    assert_eq!(after.access.at.as_deref(), Some("2026-01-01T00:00:01Z"));
+    // A write is an access that does not count.
+    let writer = fixture.agents.user("ada", Actor::agent("writer")).use_namespace("notes").unwrap();
+    put(&writer, "k", "2").await;
+    let nobody = fixture.agents.user("ada", Actor::nobody()).use_namespace("notes").unwrap();
+    let access = nobody.entry("k").await.unwrap().unwrap().access;
+    assert_eq!((access.count, access.agent.as_deref()), (7, Some("writer")));
+}
+
+fn faulty(tier: Tier) -> (FaultyEngine, Agents, Memory, TestClock) {
+    faulty_by(tier, Faults::none())
+}
+
+fn faulty_by(tier: Tier, faults: Faults) -> (FaultyEngine, Agents, Memory, TestClock) {
+    let clock = TestClock::new();
+    let memory = Memory::with(keyward_memory::Options::tier(tier), clock.clone());
+    let engine = FaultyEngine::new(Arc::new(memory.clone()), faults);
+    let store = Store::new(engine.clone());
+    let agents = Agents::alone(store, Options::default(), clock.clone()).unwrap();
+    (engine, agents, memory, clock)
+}
+
+fn notes(agents: &Agents, agent: &str) -> Namespace {
+    agents.user("ada", Actor::agent(agent)).use_namespace("notes").unwrap()
+}
+
+/// What a process that comes after all others sees.
+async fn count(memory: &Memory, clock: &TestClock) -> u64 {
+    let store = Store::new(memory.clone());
+    let agents = Agents::alone(store, Options::default(), clock.clone()).unwrap();
+    let nobody = agents.user("ada", Actor::nobody()).use_namespace("notes").unwrap();
+    nobody.entry("k").await.unwrap().unwrap().access.count
+}
+
+/// A read makes one call to the engine, and nothing else.
+#[tokio::test]
+async fn counting_a_read_asks_the_store_for_nothing() {
+    let (engine, agents, ..) = faulty(Tier::Atomic);
+    let notes = notes(&agents, "a");
+    put(&notes, "k", "1").await;
+    let before = engine.calls();
+    assert!(notes.get("k").await.unwrap().is_some());
+    assert_eq!(engine.calls() - before, 1);
+    assert_eq!(agents.gathered().accesses, 1);
+}
+
+/// While a flush waits for the store, reads go on, and what they read is counted after it.
+#[tokio::test]
+async fn a_read_does_not_wait_for_a_flush() {
+    let (engine, agents, memory, clock) = faulty(Tier::Atomic);
+    let notes = notes(&agents, "a");
+    put(&notes, "k", "1").await;
+    let _ = notes.get("k").await.unwrap();
+    // The calls of the flush never come back while the engine is paused; reads of others do.
+    engine.pause();
+    let mut flush = Box::pin(agents.flush());
+    assert!((&mut flush).now_or_never().is_none());
+    let record = "agents:ada:notes:k".parse().unwrap();
+    agents.gathered();
+    assert!(Store::new(memory.clone()).get(&record).await.unwrap().is_some());
+    engine.resume();
+    let _ = notes.get("k").await.unwrap();
+    flush.await.unwrap();
+    agents.close().await.unwrap();
+    assert_eq!(count(&memory, &clock).await, 2);
+}
+
+/// The answer of every commit of a flush is lost once, before and after it arrives; or it lands late.
+#[tokio::test(start_paused = true)]
+async fn a_flush_whose_answer_is_lost_counts_once() {
+    for tier in [Tier::Atomic, Tier::Recoverable] {
+        for fault in [
+            Fault::Unanswered(When::Before),
+            Fault::Unanswered(When::After),
+            Fault::Late(Duration::from_millis(1)),
+            Fault::Late(Duration::from_millis(50)),
+            Fault::Fail,
+        ] {
+            for call in 0..12 {
+                let (_, agents, memory, clock) = faulty_by(tier, Faults::script([(call, fault)]));
+                let notes = notes(&agents, "a");
+                let mut made = notes.set("k", set("1")).await;
+                if made.is_err() {
+                    made = notes.set("k", set("1")).await;
+                }
+                assert!(made.unwrap().is_accepted());
+                let mut reads = 0;
+                for _ in 0..5 {
+                    reads += u64::from(notes.get("k").await.is_ok());
+                    let _tried_again_later = agents.flush().await;
+                }
+                agents.close().await.unwrap();
+                tokio::time::sleep(SECOND).await;
+                assert_eq!(count(&memory, &clock).await, reads, "{tier} {fault:?} {call}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_there_is_no_room_for_is_told() {
+    let clock = TestClock::new();
+    let memory = Memory::with(keyward_memory::Options::tier(Tier::Atomic), clock.clone());
+    let options = Options { tracked_max: 2, ..Options::default() };
+    let agents = Agents::alone(Store::new(memory), options, clock).unwrap();
+    let nobody = agents.user("ada", Actor::nobody()).use_namespace("notes").unwrap();
+    for key in ["a", "b", "c"] {
+        put(&nobody, key, "1").await;
+    }
+    let notes = notes(&agents, "a");
+    for key in ["a", "b", "c", "a"] {
+        assert!(notes.get(key).await.unwrap().is_some());
+    }
+    let gathered = agents.gathered();
+    assert_eq!((gathered.entries, gathered.accesses, gathered.accesses_lost), (2, 3, 1));
+    agents.flush().await.unwrap();
+    assert_eq!(agents.gathered().entries, 0);
+    assert!(notes.get("c").await.unwrap().is_some());
+    assert_eq!(agents.gathered().accesses, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn flushing_goes_on_until_it_is_stopped_and_then_nothing_is_left() {
+    let (engine, agents, memory, clock) = faulty(Tier::Atomic);
+    let notes = notes(&agents, "a");
+    put(&notes, "k", "1").await;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let flushing = tokio::spawn({
+        let agents = agents.clone();
+        async move { agents.keep_flushing(async { drop(stopped.await) }).await }
+    });
+    assert!(notes.get("k").await.unwrap().is_some());
+    tokio::time::sleep(3 * SECOND).await;
+    assert_eq!(agents.gathered().accesses, 0);
+    assert_eq!(count(&memory, &clock).await, 1);
+    assert!(notes.get("k").await.unwrap().is_some());
+    drop(stop);
+    flushing.await.unwrap().unwrap();
+    assert_eq!(count(&memory, &clock).await, 2);
+    // Where the store does not answer, it says what is left.
+    assert!(notes.get("k").await.unwrap().is_some());
+    engine.kill();
+    let left = agents.close().await.unwrap_err();
+    assert!(left.to_string().starts_with("1 accesses and 0 lines"), "{left}");
+    assert!(left.retryable());
+    assert_eq!(agents.gathered().accesses, 1);
+}
+
+#[tokio::test]
+async fn a_row_that_makes_no_sense_is_told_and_harms_no_read_of_the_value() {
+    let (_, agents, memory, _) = faulty(Tier::Atomic);
+    let notes = notes(&agents, "a");
+    put(&notes, "k", "1").await;
+    let row = "system:access:agents:ada:notes:k".parse().unwrap();
+    let nonsense = keyward_engine::Put::new(Json::parse("7").unwrap());
+    Store::new(memory).put(row, nonsense).await.unwrap();
+    assert!(notes.get("k").await.unwrap().is_some());
+    assert_eq!(notes.entry("k").await.unwrap_err().code(), "corrupt");
+}
