@@ -2,6 +2,8 @@ use std::sync::Arc;
 
 use keyward_records::Caller;
 
+use crate::{Error, Result};
+
 /// In whose name something is done, besides the user's: an agent, and one run of it.
 ///
 /// ```
@@ -17,20 +19,24 @@ pub struct Actor {
 }
 
 impl Actor {
+    /// How long the id of an agent or a run may be.
+    pub const ID_BYTES_MAX: usize = 256;
+
     /// No agent: the user themselves. Their reads count as nobody's access.
     pub fn nobody() -> Self {
         Self::default()
     }
 
-    /// An agent.
+    /// An agent; nobody, if the id is empty.
     pub fn agent(id: impl AsRef<str>) -> Self {
-        Self { agent: Some(id.as_ref().into()), run: None }
+        Self { agent: named(id.as_ref()), run: None }
     }
 
-    /// The same in one run: what it does is written to the run's operations log.
+    /// The same in one run: what it does is written to the run's operations log. In none, if the id is
+    /// empty.
     #[must_use]
     pub fn in_run(mut self, run: impl AsRef<str>) -> Self {
-        self.run = Some(run.as_ref().into());
+        self.run = named(run.as_ref());
         self
     }
 
@@ -42,6 +48,19 @@ impl Actor {
     /// The run.
     pub fn run_id(&self) -> Option<&str> {
         self.run.as_deref()
+    }
+
+    /// Refuses ids that are too long to be kept with everything that is done.
+    pub(crate) fn check(&self) -> Result<()> {
+        for (whose, id) in [("an agent", &self.agent), ("a run", &self.run)] {
+            if let Some(id) = id.as_ref().filter(|id| id.len() > Self::ID_BYTES_MAX) {
+                let (bytes, bytes_max) = (id.len(), Self::ID_BYTES_MAX);
+                let message =
+                    format!("the id of {whose} is {bytes} bytes long; at most {bytes_max} fit");
+                return Err(Error::Invalid(message));
+            }
+        }
+        Ok(())
     }
 
     /// The user, acting through this agent.
@@ -59,6 +78,11 @@ impl Actor {
 
 impl From<&Caller> for Actor {
     fn from(caller: &Caller) -> Self {
-        Self { agent: caller.agent_id().map(Into::into), run: caller.run_id().map(Into::into) }
+        let agent = caller.agent_id().and_then(named);
+        Self { agent, run: caller.run_id().and_then(named) }
     }
+}
+
+fn named(id: &str) -> Option<Arc<str>> {
+    (!id.is_empty()).then(|| id.into())
 }

@@ -84,7 +84,7 @@ pub struct Gathered {
     pub lines: usize,
     /// Accesses that were not counted, because there was no room for them.
     pub accesses_lost: u64,
-    /// Lines that were not logged, because there was no room for them.
+    /// Lines that were not logged, because there was no room for them, or their keys were too long.
     pub lines_lost: u64,
 }
 
@@ -102,7 +102,7 @@ impl Agents {
             let message = format!("depth_max is at most {}", Options::DEPTH_MAX);
             return Err(Error::Invalid(message));
         }
-        let tracker = Tracker::new(&options)?;
+        let tracker = Tracker::new(&options, records.store().limits().key_bytes_max)?;
         let (clock, settings) = (Arc::new(clock), SettingsCache::default());
         Ok(Self { shared: Arc::new(Shared { records, options, clock, tracker, settings }) })
     }

@@ -75,5 +75,5 @@ pub use search::{Found, Search};
 pub use set::{Life, Patch, Set};
 pub use settings::Settings;
 pub use stats::NamespaceStats;
-pub use track::{LoggedOperation, Operations};
+pub use track::{LoggedOperation, Operations, Runs};
 pub use user_data::UserData;

@@ -122,7 +122,8 @@ impl Namespace {
         let update = Update::new(place.clone(), update).expecting(set.expect.clone());
         let written = self.space.apply(update).await?;
         self.wrote(&place, &written, &seen);
-        self.log(Line { preview: Some(&set.value), ..Line::of("set").key(key) });
+        let (found, preview) = (was_there(&written), Some(&set.value));
+        self.log(Line { found, preview, ..Line::of("set").key(key) });
         Ok(written)
     }
 
@@ -140,7 +141,7 @@ impl Namespace {
         let update = Update::new(place.clone(), update).expecting(patch.expect.clone());
         let written = self.space.apply(update).await?;
         self.wrote(&place, &written, &seen);
-        let found = Some(written.version().is_some());
+        let found = was_there(&written);
         let preview = patch.value.as_ref().or(patch.metadata.as_ref());
         self.log(Line { found, preview, ..Line::of("patch").key(key) });
         Ok(written)
@@ -193,8 +194,18 @@ impl Namespace {
 
     /// The key of an entry.
     pub(crate) fn place(&self, key: &str) -> Result<Key> {
-        let place = self.prefix.child(key).to_key().filter(|_| !key.is_empty());
-        place.ok_or_else(|| Error::Invalid("an entry has a key that is not empty".to_owned()))
+        let Some(place) = self.prefix.child(key).to_key().filter(|_| !key.is_empty()) else {
+            return Err(Error::Invalid("an entry has a key that is not empty".to_owned()));
+        };
+        let bytes = places::access_bytes(&place);
+        let bytes_max = self.shared().store().limits().key_bytes_max;
+        if bytes > bytes_max {
+            return Err(Error::Invalid(format!(
+                "the user's id, the namespace and the key are {} bytes too long together",
+                bytes - bytes_max
+            )));
+        }
+        Ok(place)
     }
 
     /// The entry's key in a record's.
@@ -216,6 +227,17 @@ impl Namespace {
         let line = Line { namespace: Some(&self.namespace), ..line };
         self.shared().log(&self.user, &self.actor, line);
     }
+}
+
+/// Whether there was an entry before it was written.
+fn was_there(written: &Written) -> Option<bool> {
+    Some(match written {
+        Written::Applied { created, .. } => !created,
+        Written::Removed => true,
+        Written::Unchanged { version: there } | Written::Conflicted { current: there } => {
+            there.is_some()
+        }
+    })
 }
 
 impl fmt::Debug for Namespace {

@@ -18,6 +18,12 @@ pub(crate) fn access(entry: &Key) -> Key {
     Prefix::from_segments(ACCESS).join(entry)
 }
 
+/// How long that key is.
+pub(crate) fn access_bytes(entry: &Key) -> usize {
+    let before: usize = ACCESS.iter().map(|segment| segment.len() + 1).sum();
+    before + entry.as_bytes().len()
+}
+
 /// Where the log of a run is.
 pub(crate) fn log(user: &str, run: &str) -> Prefix {
     Prefix::from_segments(LOG).child(user).child(run)

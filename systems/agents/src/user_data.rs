@@ -64,6 +64,7 @@ impl UserData {
         if self.user.is_empty() {
             return Err(Error::Invalid("a user has an id".to_owned()));
         }
+        self.actor.check()?;
         Ok(self.shared().records.space(SPACE, &self.caller)?)
     }
 

@@ -185,7 +185,8 @@ impl Tracker {
         row: Option<&Entry>,
         entry: Option<Entry>,
     ) -> Result<Fate> {
-        let known = row.map(|row| AccessRow::read(&row.value)).transpose()?;
+        // A row that makes no sense is written anew: nothing more can be learned from it.
+        let known = row.and_then(|row| AccessRow::read(&row.value).ok());
         let mut next = match known {
             Some(known) if known.has(&self.handle, one.number) => return Ok(Fate::Settled),
             Some(known) if known.born == *one.part.born => known,

@@ -1,7 +1,8 @@
 //! What runs did: one row each, written once, in the order of time.
 
 use jiff::Timestamp;
-use keyward_engine::{Commit, Cursor, Expiry, ExpirySupport, Json, Put, Scan, Store, Tier};
+use keyward_engine::{Commit, Cursor, Expiry, ExpirySupport, Json, List, Listed, Put, Scan};
+use keyward_engine::{Store, Tier};
 use keyward_key::{Key, KeyRange};
 use keyward_records::Error as RecordsError;
 use serde::{Deserialize, Serialize};
@@ -130,7 +131,43 @@ impl Tracker {
     }
 }
 
+/// A page of runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Runs {
+    /// Their ids, in the order of their bytes.
+    pub runs: Vec<String>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<String>,
+}
+
 impl UserData {
+    /// One page of the user's runs that have a log, at most `limit` (up to 1,000). Their lines are not
+    /// read.
+    pub async fn runs(&self, after: Option<String>, limit: usize) -> Result<Runs> {
+        if limit == 0 || limit > LIMIT_MAX {
+            return Err(Error::Invalid(format!("the limit is from 1 to {LIMIT_MAX}")));
+        }
+        self.space()?;
+        let (shared, store) = (self.shared(), self.shared().store());
+        shared.tracker.flush_log(store).await?;
+        let mut question = shared.records.question(&self.caller).await?;
+        question.part(b"agent-runs");
+        let now = shared.clock.now();
+        let after = match after {
+            Some(cursor) => Some(Cursor::new(question.position(&cursor, now)?)),
+            None => None,
+        };
+        let list = List::new(places::logs(&self.user)).depth(1).after(after).limit(limit);
+        let listing = store.list(&list).await?;
+        let runs = listing.items.iter().filter_map(|item| match item {
+            Listed::Prefix(prefix) => prefix.segments().last(),
+            Listed::Key(_) => None,
+        });
+        let runs = runs.map(|run| run.into_owned()).collect();
+        let next = listing.next.map(|next| question.cursor(next.as_bytes(), now));
+        Ok(Runs { runs, next })
+    }
+
     /// One page of what a run did, in the order of time, at most `limit` lines (up to 1,000). What this
     /// process has gathered is written first; what others have not written yet is missing.
     pub async fn operations(

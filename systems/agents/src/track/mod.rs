@@ -26,7 +26,7 @@ use crate::{Result, entry};
 pub(crate) use flush::row_end;
 use log::HeldLine;
 pub(crate) use log::Line;
-pub use log::{LoggedOperation, Operations};
+pub use log::{LoggedOperation, Operations, Runs};
 pub(crate) use tally::Note;
 use tally::Tally;
 
@@ -45,6 +45,7 @@ pub(crate) struct Tracker {
     preview_chars_max: usize,
     accesses_lost: AtomicU64,
     lines_lost: AtomicU64,
+    key_bytes_max: usize,
 }
 
 #[derive(Default)]
@@ -64,7 +65,7 @@ impl Held {
 }
 
 impl Tracker {
-    pub fn new(options: &Options) -> Result<Self> {
+    pub fn new(options: &Options, key_bytes_max: usize) -> Result<Self> {
         let mut handle = [0; 8];
         getrandom::fill(&mut handle).map_err(|error| {
             StoreError::new(ErrorKind::Internal, format!("there is no randomness: {error}"))
@@ -80,6 +81,7 @@ impl Tracker {
             preview_chars_max: options.preview_chars_max,
             accesses_lost: AtomicU64::new(0),
             lines_lost: AtomicU64::new(0),
+            key_bytes_max,
         })
     }
 
@@ -159,7 +161,10 @@ impl Tracker {
         let mut held = self.held();
         let number = held.next();
         match (value, crate::places::line(user, run, at, &self.handle, number)) {
-            (Ok(value), Ok(key)) if held.lines.len() < self.logged_max => {
+            (Ok(value), Ok(key))
+                if held.lines.len() < self.logged_max
+                    && key.as_bytes().len() <= self.key_bytes_max =>
+            {
                 held.lines.push_back(HeldLine { key, value });
             }
             _ => drop(self.lines_lost.fetch_add(1, Ordering::Relaxed)),

@@ -34,6 +34,27 @@ async fn a_value_of_a_mebibyte_fits_and_no_more(place: Place) {
     assert_eq!(notes.set("m", set("1").metadata(metadata)).await.unwrap_err().code(), "bad-change");
 }
 
+#[tokio::test]
+async fn ids_and_keys_that_could_not_be_kept_are_refused_at_once() {
+    let fixture = Fixture::new(Place::new(Kind::Recoverable)).await;
+    let notes = fixture.namespace("notes");
+    let bytes_max = fixture.store().limits().key_bytes_max;
+    let around = "system:access:agents:ada:notes:".len();
+    put(&notes, &"x".repeat(bytes_max - around), "1").await;
+    let long = notes.get(&"x".repeat(bytes_max - around + 1)).await.unwrap_err();
+    assert!(long.to_string().contains("1 bytes too long"), "{long}");
+    for actor in [Actor::agent("x".repeat(257)), Actor::agent("a").in_run("x".repeat(257))] {
+        let refused = fixture.agents.user("ada", actor).use_namespace("notes").unwrap_err();
+        assert_eq!(refused.code(), "invalid");
+    }
+    // A log line with a key that does not fit is lost, and keeps nothing else from being written.
+    let user = "u".repeat(bytes_max - 60);
+    let user = fixture.agents.user(user, Actor::agent("a").in_run("r".repeat(256)));
+    put(&user.use_namespace("n").unwrap(), "k", "1").await;
+    assert_eq!(fixture.agents.gathered().lines_lost, 1);
+    fixture.agents.close().await.unwrap();
+}
+
 fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }

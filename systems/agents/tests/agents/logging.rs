@@ -54,7 +54,7 @@ async fn a_run_is_logged_in_the_order_of_time(place: Place) {
     assert_eq!(
         told,
         [
-            ("set", Some("k"), None),
+            ("set", Some("k"), Some(false)),
             ("get", Some("k"), Some(true)),
             ("get", Some("none"), Some(false)),
             ("delete", Some("k"), Some(true)),
@@ -65,6 +65,11 @@ async fn a_run_is_logged_in_the_order_of_time(place: Place) {
     assert_eq!(lines[1].agent.as_deref(), Some("planner"));
     assert_eq!(lines[1].namespace.as_deref(), Some("notes"));
     assert_eq!(lines[1].at, "2026-01-01T00:00:00.001Z");
+    let page = again.user("ada", Actor::nobody()).runs(None, 1).await.unwrap();
+    assert_eq!(page.runs, ["r2"]);
+    let rest = again.user("ada", Actor::nobody()).runs(page.next, 1).await.unwrap();
+    assert_eq!((rest.runs, rest.next), (vec!["r:1".to_owned()], None));
+    assert!(again.user("bob", Actor::nobody()).runs(None, 9).await.unwrap().runs.is_empty());
     // Another user's run of the same name is another one, and a cursor of one run is none of another.
     assert!(all(&again.user("bob", Actor::nobody()), "r:1").await.is_empty());
     let page = ada.operations("r:1", None, 1).await.unwrap();

@@ -246,7 +246,7 @@ async fn flushing_goes_on_until_it_is_stopped_and_then_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn a_row_that_makes_no_sense_is_told_and_harms_no_read_of_the_value() {
+async fn a_row_that_makes_no_sense_is_told_and_written_anew() {
     let (_, agents, memory, _) = faulty(Tier::Atomic);
     let notes = notes(&agents, "a");
     put(&notes, "k", "1").await;
@@ -255,4 +255,7 @@ async fn a_row_that_makes_no_sense_is_told_and_harms_no_read_of_the_value() {
     Store::new(memory).put(row, nonsense).await.unwrap();
     assert!(notes.get("k").await.unwrap().is_some());
     assert_eq!(notes.entry("k").await.unwrap_err().code(), "corrupt");
+    // The next flush writes it anew.
+    agents.flush().await.unwrap();
+    assert_eq!(notes.entry("k").await.unwrap().unwrap().access.count, 3);
 }
