@@ -30,12 +30,24 @@ pub struct Namespace {
     pub(crate) namespace: Arc<str>,
     /// Below what its entries lie.
     pub(crate) prefix: Prefix,
+    /// What is done in the same commit as a change.
+    pub(crate) rider: Commit,
 }
 
 impl Namespace {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.namespace
+    }
+
+    /// The same, with checks and writes of other keys of the store that every `set`, `patch`, `restore`,
+    /// `delete` and `set_many` carries in its one commit, such as the mark of a request that was served:
+    /// see [`Space::with_rider`], whose promises and refusals hold here. `clear` carries none.
+    #[must_use]
+    pub fn with_rider(mut self, rider: Commit) -> Self {
+        self.space = self.space.with_rider(rider.clone());
+        self.rider = rider;
+        self
     }
 
     /// The value of an entry.
@@ -159,7 +171,7 @@ impl Namespace {
         let store = self.shared().store();
         let written = match store.capabilities().tier() {
             Tier::Atomic => {
-                let space = self.space.clone().with_rider(Commit::new().delete(row));
+                let space = self.space.clone().with_rider(self.rider.clone().delete(row));
                 space.delete(&place, expect).await?
             }
             Tier::Recoverable | Tier::Advisory => {

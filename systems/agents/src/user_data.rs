@@ -1,6 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use keyward_engine::Commit;
 use keyward_records::{Caller, Space};
 
 use crate::actor::Actor;
@@ -38,6 +39,7 @@ impl UserData {
             actor: self.actor.clone(),
             namespace: name.into(),
             prefix,
+            rider: Commit::new(),
         })
     }
 
