@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use keyward_agents::{self as agents, Agents};
 use keyward_engine::{Capabilities, Error as StoreError, ErrorKind, ExpirySupport, Limits, Store};
 use keyward_engine::{SystemClock, Tier};
 use keyward_records::{Caller, Error, Records, Result, Space};
@@ -12,6 +13,9 @@ use keyward_schema::{Problem, Problems, Schema, StoreLimits};
 use tokio::sync::Mutex;
 
 use crate::open;
+
+/// The store of agents' entries, where there are several and none has a space for them.
+const AGENTS_STORE: &str = "main";
 
 /// What a schema declares, with the stores it lives in. Cheap to clone.
 ///
@@ -42,6 +46,9 @@ use crate::open;
 /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// One of the stores also has the space that agents' entries are in, whether the schema declares it or
+/// not: see [`Data::agents_store`].
 #[derive(Clone)]
 pub struct Data {
     schema: Arc<Schema>,
@@ -203,6 +210,41 @@ impl Data {
         records.map(|records| records.space(name, caller)).transpose()
     }
 
+    /// The store that agents' entries are in: the one in which the schema declares their space,
+    /// [`agents::SPACE`]; else the only one; else the one called `main`. An error if that is none.
+    pub fn agents_store(&self) -> Result<&str> {
+        if let Some(declared) = self.schema.space(agents::SPACE) {
+            return Ok(&declared.store);
+        }
+        let found = match self.schema.stores.as_slice() {
+            [only] => Some(only),
+            several => several.iter().find(|store| store.name == AGENTS_STORE),
+        };
+        found.map(|store| store.name.as_str()).ok_or_else(|| {
+            let message = format!(
+                "agents' entries could be in any of the stores: declare the space {} in one of them, \
+                 with the key agents:{{user}}:{{namespace}}:{{key}}, or call one {AGENTS_STORE}",
+                agents::SPACE
+            );
+            StoreError::new(ErrorKind::Invalid, message).into()
+        })
+    }
+
+    /// The agent data store of a store, which is made if it does not exist. It shares the store's
+    /// records, and gathers accesses of its own: whoever opens one drives
+    /// [`Agents::keep_flushing`], or [closes](Agents::close) it at the end. Refused for a store that is
+    /// not [`Data::agents_store`].
+    pub async fn agents(&self, store: &str) -> agents::Result<Agents> {
+        let records = self.records(store).await?;
+        Agents::open(records, agents::Options::default(), SystemClock)
+    }
+
+    /// The same, or nothing if the store does not exist.
+    pub async fn existing_agents(&self, store: &str) -> agents::Result<Option<Agents>> {
+        let Some(records) = self.existing_records(store).await? else { return Ok(None) };
+        Agents::open(records, agents::Options::default(), SystemClock).map(Some)
+    }
+
     /// The store that a space lives in.
     pub fn store_of(&self, space: &str) -> Result<&str> {
         match self.schema.space(space) {
@@ -244,7 +286,9 @@ impl Data {
 
     fn records_in(&self, name: &str, store: Store) -> Result<Records> {
         let mut spaces: Vec<_> = self.schema.spaces_of(name).cloned().collect();
-        keyward_agents::declare(&mut spaces, name, store.capabilities());
+        if self.agents_store().is_ok_and(|it| it == name) {
+            agents::declare(&mut spaces, name, store.capabilities());
+        }
         Records::open(store, spaces, SystemClock)
     }
 }

@@ -24,7 +24,8 @@
 //! | `memory:?tier=recoverable`, `?tier=advisory` | with the restrictions of weaker databases, for tests |
 //!
 //! Above stores are records: [`Data`] opens what a schema file declares (see [`schema`]), and gives
-//! out its spaces, in which records have owners, indexes and history (see [`records`]).
+//! out its spaces, in which records have owners, indexes and history (see [`records`]). What agents keep
+//! for users is in one of them (see [`agents`]).
 
 mod data;
 mod open;
