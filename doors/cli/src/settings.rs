@@ -277,6 +277,7 @@ impl Settings {
             quota,
             audit_kept: self.audit.kept.map_or(plain.audit_kept, |kept| kept.0),
             queues: plain.queues,
+            agents: plain.agents,
             clock: plain.clock,
         })
     }

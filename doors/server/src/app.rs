@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
+use keyward::agents::Agents;
 use keyward::schema::Schema;
 use keyward::{Clock, Data, Store};
 use tokio::sync::Semaphore;
@@ -87,6 +88,11 @@ impl App {
 
     pub fn store(&self, name: &str) -> Result<&Served> {
         self.0.stores.get(name)
+    }
+
+    /// What agents keep for users, and the name of the store that it is in.
+    pub fn agents(&self) -> Result<(&str, &Agents)> {
+        self.0.stores.agents()
     }
 
     pub fn auth(&self) -> &Auth {

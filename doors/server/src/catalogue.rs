@@ -32,6 +32,12 @@ pub(crate) const CODES: &[Code] = {
             "The cursor is not one of this question and caller, or is too old.",
         ),
         code("bad-change", S::BAD_REQUEST, "The change cannot be made to this value."),
+        code("bad-document", S::BAD_REQUEST, "A document is not what an agent's entry looks like."),
+        code(
+            "unconfirmed",
+            S::CONFLICT,
+            "Much would be removed; how much must be said to confirm it.",
+        ),
         code("bad-message", S::BAD_REQUEST, "The message cannot be enqueued as it is."),
         code("bad-path", S::BAD_REQUEST, "The path of a lock cannot be read."),
         code("outside-tree", S::BAD_REQUEST, "The path is not one of the schema's lock tree."),

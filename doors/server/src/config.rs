@@ -4,8 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward::queue;
-use keyward::{Clock, SystemClock};
+use keyward::{Clock, SystemClock, agents, queue};
 
 use crate::audit;
 use crate::auth::Issuer;
@@ -47,7 +46,10 @@ pub struct Config {
     /// How queues are worked on: leases, retries, how long what is done is remembered. Servers and
     /// workers on one queue should agree on it.
     pub queues: queue::Options,
-    /// Where the time comes from, for the ends of keys, for rates, and for the delays of messages.
+    /// How much agents may keep in an entry, and how often what is gathered about accesses is written.
+    pub agents: agents::Options,
+    /// Where the time comes from, for the ends of keys, for rates, for the delays of messages, and for
+    /// agents' entries.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -64,6 +66,7 @@ impl Default for Config {
             quota: None,
             audit_kept: audit::KEPT_DEFAULT,
             queues: queue::Options::default(),
+            agents: agents::Options::default(),
             clock: Arc::new(SystemClock),
         }
     }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::{MatchedPath, Request};
+use keyward::agents::Gathered;
 use keyward::queue::Metrics as QueueMetrics;
 use keyward::{cache, locks};
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
@@ -98,6 +99,47 @@ pub(crate) struct Metrics {
     pub claims_waiting: Gauge,
     /// Of all queues together: their names are clients' to choose.
     pub queues: QueueMetrics,
+    agents: AgentMetrics,
+}
+
+/// What is counted about agents' entries.
+#[derive(Debug, Default)]
+struct AgentMetrics {
+    entries: Gauge,
+    accesses: Gauge,
+    lines: Gauge,
+    accesses_lost: Counter<u64, AtomicU64>,
+    lines_lost: Counter<u64, AtomicU64>,
+}
+
+impl AgentMetrics {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "entries_held",
+            "Entries with accesses that are not written yet",
+            self.entries.clone(),
+        );
+        registry.register(
+            "accesses_held",
+            "Accesses that are counted and not written yet",
+            self.accesses.clone(),
+        );
+        registry.register(
+            "log_lines_held",
+            "Lines of operations logs that are not written yet",
+            self.lines.clone(),
+        );
+        registry.register(
+            "accesses_lost",
+            "Accesses that were not counted, because there was no room for them",
+            self.accesses_lost.clone(),
+        );
+        registry.register(
+            "log_lines_lost",
+            "Lines that were not logged, because there was no room for them",
+            self.lines_lost.clone(),
+        );
+    }
 }
 
 impl Metrics {
@@ -120,6 +162,7 @@ impl Metrics {
             watches: Gauge::default(),
             claims_waiting: Gauge::default(),
             queues: QueueMetrics::default(),
+            agents: AgentMetrics::default(),
         };
         let registry = &mut metrics.registry;
         registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
@@ -158,7 +201,19 @@ impl Metrics {
             metrics.claims_waiting.clone(),
         );
         metrics.queues.register_queue(registry.sub_registry_with_prefix("queue"));
+        metrics.agents.register(registry.sub_registry_with_prefix("agents"));
         metrics
+    }
+
+    /// Takes over what is gathered about agents' entries.
+    pub fn gathered(&self, gathered: &Gathered) {
+        let held = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let AgentMetrics { entries, accesses, lines, accesses_lost, lines_lost } = &self.agents;
+        entries.set(held(gathered.entries));
+        accesses.set(i64::try_from(gathered.accesses).unwrap_or(i64::MAX));
+        lines.set(held(gathered.lines));
+        accesses_lost.inner().store(gathered.accesses_lost, Ordering::Relaxed);
+        lines_lost.inner().store(gathered.lines_lost, Ordering::Relaxed);
     }
 
     /// Everything, as Prometheus reads it.

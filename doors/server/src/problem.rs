@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use keyward::schema::Problems;
-use keyward::{ParseError, cache, locks, migrate, queue, records};
+use keyward::{ParseError, agents, cache, locks, migrate, queue, records};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -212,6 +212,19 @@ macro_rules! from_errors_of {
 }
 
 from_errors_of!(queue);
+
+impl From<agents::Error> for Problem {
+    fn from(error: agents::Error) -> Self {
+        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let told = Self::of_service(code, error.to_string(), hint, retryable);
+        match error {
+            agents::Error::Records(error) => error.into(),
+            agents::Error::BadDocument { number, .. } => told.with("document", number),
+            agents::Error::Partly { done, .. } => told.with("done", done),
+            _ => told,
+        }
+    }
+}
 
 impl From<locks::Error> for Problem {
     fn from(error: locks::Error) -> Self {

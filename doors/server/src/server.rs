@@ -166,7 +166,9 @@ impl Server {
                 () = tell_uses(&app) => {}
                 () = tell_usage(&app) => {}
                 () = app.auth().keep_fresh() => {}
+                () = tell_accesses(&app) => {}
             }
+            close_agents(&app).await;
             flush_uses(&app).await;
             flush_usage(&app).await;
         };
@@ -177,8 +179,23 @@ impl Server {
             () = upkeep.as_mut() => return,
         }
         if timeout(app.limits().drain_time_max, upkeep).await.is_err() {
-            tracing::error!("stopped before everything was written to the audit log");
+            tracing::error!("stopped before everything that was gathered was written");
         }
+    }
+}
+
+/// Writes now and then who accessed agents' entries, and what runs did. Never ends.
+async fn tell_accesses(app: &App) {
+    match app.agents() {
+        Ok((_, agents)) => drop(agents.keep_flushing(std::future::pending()).await),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+async fn close_agents(app: &App) {
+    let Ok((_, agents)) = app.agents() else { return };
+    if let Err(error) = agents.close().await {
+        tracing::error!(%error, "what was gathered about agents' entries is lost in part");
     }
 }
 

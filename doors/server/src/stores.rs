@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use keyward::agents::{self, Agents};
 use keyward::cache::{self, Cache};
 use keyward::locks::{self, Locks};
 use keyward::migrate::{Migration, Report};
@@ -32,6 +33,10 @@ pub fn without_schema(url: &str) -> keyward::records::Result<Data> {
 #[derive(Debug)]
 pub(crate) struct Stores {
     served: BTreeMap<String, Served>,
+    /// What agents keep for users, with the name of the store; or why there is no place for it.
+    agents: Result<(String, Agents)>,
+    /// Whether the schema declares the space that it is in.
+    declares_agents: bool,
 }
 
 /// A store that is served.
@@ -75,7 +80,9 @@ impl Stores {
             };
             served.insert(store.name.clone(), one);
         }
-        Ok(Self { served })
+        let agents = agents(data, config, &served);
+        let declares_agents = data.schema().space(agents::SPACE).is_some();
+        Ok(Self { served, agents, declares_agents })
     }
 
     /// The store with a name.
@@ -86,12 +93,25 @@ impl Stores {
         })
     }
 
-    /// The space with a name, and the store that it lives in.
+    /// The declared space with a name, and the store that it lives in.
     pub fn space(&self, name: &str) -> Option<(&Served, &Declaration)> {
         self.served.values().find_map(|served| {
-            let mut spaces = served.records.declarations();
-            Some((served, spaces.find(|space| space.name == name)?))
+            Some((served, self.declared(served).find(|space| space.name == name)?))
         })
+    }
+
+    /// The spaces of a store that the schema declares: all but the built-in one of agents' entries.
+    pub fn declared<'s>(&self, served: &'s Served) -> impl Iterator<Item = &'s Declaration> + use<'s> {
+        let hidden = (!self.declares_agents).then_some(agents::SPACE);
+        served.records.declarations().filter(move |space| hidden != Some(space.name.as_str()))
+    }
+
+    /// What agents keep for users, and the name of the store that it is in.
+    pub fn agents(&self) -> Result<(&str, &Agents)> {
+        match &self.agents {
+            Ok((store, agents)) => Ok((store, agents)),
+            Err(problem) => Err(problem.clone()),
+        }
     }
 
     /// Waits until what was given up, in line for a lock, is out of the stores.
@@ -106,6 +126,21 @@ impl Stores {
     pub fn iter(&self) -> impl Iterator<Item = &Served> {
         self.served.values()
     }
+}
+
+/// What agents keep for users. A schema with no place for it is served all the same.
+fn agents(
+    data: &Data,
+    config: &Config,
+    served: &BTreeMap<String, Served>,
+) -> Result<(String, Agents)> {
+    let store = data.agents_store()?;
+    let Some(served) = served.get(store) else {
+        return Err(Problem::new("internal", format!("the store {store} is not open")));
+    };
+    let options = config.agents.clone();
+    let agents = Agents::open(served.records.clone(), options, config.clock.clone())?;
+    Ok((store.to_owned(), agents))
 }
 
 /// What a store has for several processes to work together.

@@ -10,6 +10,7 @@
 //! itself goes by, its API keys, its audit log, what it has counted and which requests it has done,
 //! nobody reaches, whichever store it lies in.
 
+use keyward::agents::SPACE;
 use keyward::{Key, KeyRange, Prefix, is_reserved};
 
 use crate::auth::{Identity, Need, Target};
@@ -61,9 +62,13 @@ fn admit_any(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<(
     }
     if let Some(space) = served.space_of(key) {
         let detail = format!("{key} is a record of the space {space}");
-        return Err(Problem::new("reserved", detail).hint(format!(
-            "Write it as a record, so that its indexes stay right: /v1/spaces/{space}/records/{key}"
-        )));
+        return Err(Problem::new("reserved", detail).hint(match space {
+            SPACE => "Write it as an agent's entry, through /v1/agents.".to_owned(),
+            _ => format!(
+                "Write it as a record, so that its indexes stay right: \
+                 /v1/spaces/{space}/records/{key}"
+            ),
+        }));
     }
     Ok(())
 }

@@ -56,7 +56,8 @@ pub(crate) async fn change(
     {
         return Ok(replay.into());
     }
-    let mut expect = first(expected, change, mark);
+    let tells = mark.is_some() && !matches!(change, Change::Delete);
+    let mut expect = first(expected, tells);
     for _ in 0..TRIES_MAX {
         let mut space = reached.space.clone();
         if let Some(mark) = mark {
@@ -121,13 +122,11 @@ pub(super) async fn remembered(reached: &Reached<'_>, keys: &[Key], mark: &Mark)
     Ok(matches!(outcome, Outcome::Applied { .. }))
 }
 
-/// What is tried first.
-fn first(expected: &Precondition, change: &Change, mark: Option<&Mark>) -> Expected {
+/// What is tried first. What is remembered tells whether there was a record, so that must be known
+/// before.
+pub(super) fn first(expected: &Precondition, tells: bool) -> Expected {
     match expected {
-        // What is remembered must say whether there was a record, so that must be known before.
-        Precondition::None if mark.is_some() && !matches!(change, Change::Delete) => {
-            Expected::Absent
-        }
+        Precondition::None if tells => Expected::Absent,
         Precondition::None => Expected::Any,
         Precondition::Absent => Expected::Absent,
         Precondition::Present => Expected::Present,
@@ -139,7 +138,7 @@ fn first(expected: &Precondition, change: &Change, mark: Option<&Mark>) -> Expec
 }
 
 /// What is tried after `tried` did not hold; nothing, if what is there is not what is expected.
-fn next(expected: &Precondition, tried: &Expected, current: Option<&Version>) -> Option<Expected> {
+pub(super) fn next(expected: &Precondition, tried: &Expected, current: Option<&Version>) -> Option<Expected> {
     match (expected, current) {
         (Precondition::None, Some(_)) => Some(Expected::Present),
         (Precondition::None, None) => Some(Expected::Absent),

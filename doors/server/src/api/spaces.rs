@@ -1,5 +1,6 @@
 //! Which declared spaces a caller reaches.
 
+use keyward::agents;
 use keyward::records::Space;
 use keyward::schema::{Published, Schema, Space as Declaration};
 
@@ -20,9 +21,16 @@ impl Reached<'_> {
         &self.space.declaration().name
     }
 
-    /// Refuses what the scopes do not allow in this space.
+    /// Refuses what the scopes do not allow in this space. Agents' entries are written as such, so
+    /// that they have what makes them entries.
     pub fn require(&self, who: &Identity, need: Need) -> Result<()> {
-        who.require(need, &Target::Space { space: self.name(), store: &self.served.name })
+        who.require(need, &Target::Space { space: self.name(), store: &self.served.name })?;
+        if need > Need::Read && self.name() == agents::SPACE {
+            let detail = format!("the space {} holds agents' entries", self.name());
+            return Err(Problem::new("reserved", detail)
+                .hint("Write them through /v1/agents/namespaces/{namespace}/entries/{key}."));
+        }
+        Ok(())
     }
 }
 
@@ -44,7 +52,7 @@ pub(crate) fn list<'s>(
     stores: &'s Stores,
 ) -> impl Iterator<Item = (&'s Served, Vec<&'s Declaration>)> {
     stores.iter().map(|served| {
-        let spaces = served.records.declarations();
+        let spaces = stores.declared(served);
         let spaces = spaces.filter(|space| is_reached(who, served, &space.name));
         (served, spaces.collect())
     })

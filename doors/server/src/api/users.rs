@@ -70,8 +70,13 @@ pub(crate) async fn remove(who: &Identity, app: &App, user: &str) -> Result<Gone
     who.require(Need::Admin, &Target::Server)?;
     let stores = belongings(app, user).await?;
     let (keys, user) = (app.auth().keys().clone(), user.to_owned());
+    let agents = app.agents().ok().map(|(_, agents)| agents.clone());
     // It goes on when nobody waits for it any more.
     let work = tokio::spawn(async move {
+        // What is gathered about the user would be written after all else is gone.
+        if let Some(agents) = agents {
+            agents.flush().await?;
+        }
         let mut gone = Gone { keys: keys.remove_user(&user).await?, ..Gone::default() };
         for (_, belongings) in stores {
             let Removed { records, versions, entries } = belongings.remove().await?;
@@ -95,7 +100,10 @@ async fn belongings(app: &App, user: &str) -> Result<Vec<(String, Belongings)>> 
     }
     let mut theirs = Vec::new();
     for served in app.stores().iter() {
-        let belongings = served.records.belongings(user)?;
+        let belongings = match app.agents() {
+            Ok((store, agents)) if *store == served.name => agents.belongings(user)?,
+            _ => served.records.belongings(user)?,
+        };
         let belongings = belongings
             .sparing(served.lock_roots.iter().cloned())
             .sparing_keys(roots_in_use(served, user).await?);

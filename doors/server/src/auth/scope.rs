@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use keyward::agents::SPACE;
 use serde::{Deserialize, Serialize};
 
 /// What is to be done. Each includes those before it.
@@ -40,8 +41,13 @@ pub enum Target<'t> {
         /// The store's.
         store: &'t str,
     },
-    /// A namespace of the agent data store.
-    Namespace(&'t str),
+    /// A namespace of the agent data store, which lies in a store.
+    Namespace {
+        /// Its name.
+        namespace: &'t str,
+        /// The store's.
+        store: &'t str,
+    },
 }
 
 impl fmt::Display for Target<'_> {
@@ -50,7 +56,7 @@ impl fmt::Display for Target<'_> {
             Self::Server => f.write_str("*"),
             Self::Store(name) => write!(f, "store/{name}"),
             Self::Space { space, .. } => write!(f, "space/{space}"),
-            Self::Namespace(name) => write!(f, "namespace/{name}"),
+            Self::Namespace { namespace, .. } => write!(f, "namespace/{namespace}"),
         }
     }
 }
@@ -144,11 +150,16 @@ impl Scope {
         self.need >= need
             && match (&self.place, target) {
                 (Place::Everything, _) => true,
-                (Place::Store(name), Target::Store(store) | Target::Space { store, .. }) => {
-                    name == store
-                }
+                (
+                    Place::Store(name),
+                    Target::Store(store)
+                    | Target::Space { store, .. }
+                    | Target::Namespace { store, .. },
+                ) => name == store,
                 (Place::Space(name), Target::Space { space, .. }) => name == space,
-                (Place::Namespace(name), Target::Namespace(namespace)) => name == namespace,
+                // Namespaces are parts of the one space that holds agents' entries.
+                (Place::Space(name), Target::Namespace { .. }) => name == SPACE,
+                (Place::Namespace(name), Target::Namespace { namespace, .. }) => name == namespace,
                 _ => false,
             }
     }
@@ -178,6 +189,12 @@ impl Scopes {
     /// Whether something may be done.
     pub fn allow(&self, need: Need, target: &Target<'_>) -> bool {
         self.0.iter().any(|scope| scope.allows(need, target))
+    }
+
+    /// Whether something may be done in some namespaces of the agent data store that are named.
+    pub(crate) fn name_namespaces(&self, need: Need) -> bool {
+        let names = |scope: &Scope| matches!(scope.place, Place::Namespace(_));
+        self.0.iter().any(|scope| scope.need >= need && names(scope))
     }
 
     /// One by one.

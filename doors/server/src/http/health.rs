@@ -41,6 +41,9 @@ async fn ready(State(app): State<App>) -> Result<Response<Body>> {
 
 /// What is counted, as Prometheus reads it.
 async fn metrics(State(app): State<App>) -> Result<Response<Body>> {
+    if let Ok((_, agents)) = app.agents() {
+        app.metrics().gathered(&agents.gathered());
+    }
     let text = app.metrics().text();
     let text = text.map_err(|error| Problem::new("internal", error.to_string()))?;
     let mut response = Response::new(Body::from(text));

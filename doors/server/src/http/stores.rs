@@ -163,7 +163,7 @@ fn body(app: &App, served: &Served) -> StoreBody {
         durability: durability(capabilities.durability),
         key_bytes_max: limits.key_bytes_max,
         value_bytes_max: limits.value_bytes_max,
-        spaces: served.records.declarations().map(|space| space.name.clone()).collect(),
+        spaces: app.stores().declared(served).map(|space| space.name.clone()).collect(),
         contract: contract(capabilities, raw::limits(served.store(), app.limits().body_bytes_max)),
     }
 }

@@ -1,0 +1,47 @@
+//! Earlier versions of entries.
+
+use keyward::agents::PastEntry;
+
+use super::super::records::Changed;
+use super::change::changed;
+use super::{Reached, Terms};
+use crate::auth::{Identity, Need};
+use crate::problem::Result;
+
+/// Earlier versions of an entry, the newest first; also of one that was deleted.
+pub(crate) async fn history(
+    who: &Identity,
+    reached: &Reached<'_>,
+    key: &str,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<Vec<PastEntry>> {
+    reached.require(who, Need::Read)?;
+    Ok(reached.namespace.history(key, before, limit).await?)
+}
+
+/// Gives an entry the value and metadata it had in an earlier version, as a new version.
+pub(crate) async fn restore(
+    who: &Identity,
+    reached: &Reached<'_>,
+    key: &str,
+    number: u64,
+    terms: &Terms,
+) -> Result<Changed> {
+    reached.admit(who, key)?;
+    changed(reached, key, terms, |namespace, expect| async move {
+        namespace.restore(key, number, expect).await
+    })
+    .await
+}
+
+/// Takes the value and metadata of an earlier version away, for good. False if they were gone.
+pub(crate) async fn redact(
+    who: &Identity,
+    reached: &Reached<'_>,
+    key: &str,
+    number: u64,
+) -> Result<bool> {
+    reached.admit(who, key)?;
+    Ok(reached.namespace.redact(key, number).await?)
+}

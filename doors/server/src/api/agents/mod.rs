@@ -1,0 +1,198 @@
+//! What agents keep for users.
+//!
+//! [`reach`] and [`reach_user`] find out for whom something is asked: the user comes from the credential,
+//! and only one that is nobody in particular may name one. What else there is takes what they give.
+
+mod change;
+pub(crate) mod entries;
+pub(crate) mod exchange;
+pub(crate) mod history;
+pub(crate) mod namespaces;
+pub(crate) mod runs;
+pub(crate) mod search;
+
+use keyward::agents::{Agents, Namespace, SPACE, UserData};
+use keyward::records::Caller;
+use keyward::{Bindings, Key, Store};
+
+use super::entries::Precondition;
+use crate::app::App;
+use crate::auth::{Identity, Need, Target};
+use crate::idempotency::Mark;
+use crate::problem::{Problem, Result};
+
+/// The user of a server without credentials.
+const LOCAL_USER: &str = "local";
+/// The longest name of a user, an agent or a run.
+pub(crate) const NAME_BYTES_MAX: usize = 256;
+
+/// For whom, and in whose name, something is asked, as the request says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Behalf {
+    /// The user, where the credential is nobody's in particular.
+    pub user: Option<String>,
+    /// The agent, where the credential names none.
+    pub agent: Option<String>,
+    /// The run of the agent.
+    pub run: Option<String>,
+}
+
+/// What a change depends on, and by what it is known again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Terms {
+    pub expected: Precondition,
+    pub mark: Option<Mark>,
+}
+
+/// A namespace of a user's that a caller may read. Only [`reach`] makes one.
+#[derive(Debug)]
+pub(crate) struct Reached<'a> {
+    store: &'a str,
+    agents: &'a Agents,
+    user: UserData,
+    namespace: Namespace,
+}
+
+/// A user's namespaces, all of which a caller may read. Only [`reach_user`] makes one.
+#[derive(Debug)]
+pub(crate) struct ReachedUser<'a> {
+    store: &'a str,
+    user: UserData,
+}
+
+/// A namespace, which need not have entries yet.
+pub(crate) fn reach<'a>(
+    who: &Identity,
+    app: &'a App,
+    behalf: &Behalf,
+    namespace: &str,
+) -> Result<Reached<'a>> {
+    let (store, agents) = app.agents()?;
+    who.require(Need::Read, &Target::Namespace { namespace, store })?;
+    let user = user(who, app, agents, behalf)?;
+    let namespace = user.use_namespace(namespace)?;
+    Ok(Reached { store, agents, user, namespace })
+}
+
+/// Everything of a user's.
+pub(crate) fn reach_user<'a>(
+    who: &Identity,
+    app: &'a App,
+    behalf: &Behalf,
+) -> Result<ReachedUser<'a>> {
+    let (store, agents) = app.agents()?;
+    who.require(Need::Read, &Target::Space { space: SPACE, store })?;
+    Ok(ReachedUser { store, user: user(who, app, agents, behalf)? })
+}
+
+impl Reached<'_> {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.namespace.name()
+    }
+
+    /// The user whose it is.
+    pub fn user_id(&self) -> &str {
+        self.user.user_id()
+    }
+
+    /// Refuses what the scopes do not allow in this namespace.
+    fn require(&self, who: &Identity, need: Need) -> Result<()> {
+        who.require(need, &Target::Namespace { namespace: self.name(), store: self.store })
+    }
+
+    /// Refuses a change that the scopes do not allow, and remembers it for the audit log.
+    fn admit(&self, who: &Identity, key: &str) -> Result<Key> {
+        let place = self.place(key)?;
+        who.touches(&place);
+        self.require(who, Need::Write)?;
+        Ok(place)
+    }
+
+    fn store(&self) -> &Store {
+        self.agents.records().store()
+    }
+
+    /// The key of an entry's record.
+    fn place(&self, key: &str) -> Result<Key> {
+        let mut spaces = self.agents.records().declarations();
+        let Some(space) = spaces.find(|space| space.name == SPACE) else {
+            return Err(Problem::new("internal", "there is no place for agents' entries"));
+        };
+        let values = Bindings::new()
+            .with("user", self.user_id())
+            .with("namespace", self.name())
+            .with("key", key);
+        space.key.build(&values).map_err(|error| Problem::invalid(error.to_string()))
+    }
+}
+
+impl ReachedUser<'_> {
+    /// The user's id.
+    pub fn user_id(&self) -> &str {
+        self.user.user_id()
+    }
+
+    /// Refuses what the scopes do not allow in all namespaces.
+    fn require(&self, who: &Identity, need: Need) -> Result<()> {
+        who.require(need, &Target::Space { space: SPACE, store: self.store })
+    }
+}
+
+/// What is a user's, as the caller reaches it. What is told does not depend on what is stored.
+fn user(who: &Identity, app: &App, agents: &Agents, behalf: &Behalf) -> Result<UserData> {
+    let own = who.caller();
+    let named = behalf.user.as_deref().map(|user| checked("user", user)).transpose()?;
+    let mut caller = match (own.user_id(), named) {
+        (Some(bound), Some(named)) if bound != named => {
+            return Err(Problem::forbidden(
+                "this credential is bound to a user, and reaches no other user's entries",
+            )
+            .hint("Leave out the user, or use a credential that is bound to nobody."));
+        }
+        (Some(_), _) => own.clone(),
+        (None, _) if !own.is_operator() => {
+            return Err(Problem::forbidden("this credential reaches no user's entries")
+                .hint("Use a credential that is bound to a user."));
+        }
+        (None, Some(named)) => acting_for(agents, named),
+        (None, None) if app.auth().is_local() => acting_for(agents, LOCAL_USER),
+        (None, None) => {
+            return Err(Problem::invalid(
+                "this credential is bound to no user, so the request must say whose entries it means",
+            )
+            .hint("Name the user, as in ?user=ada, or use a credential that is bound to one."));
+        }
+    };
+    let agent = behalf.agent.as_deref().map(|agent| checked("agent", agent)).transpose()?;
+    match (own.agent_id(), agent) {
+        (Some(bound), Some(named)) if bound != named => {
+            return Err(Problem::forbidden(
+                "this credential is bound to an agent, and the request names another one",
+            )
+            .hint("Leave out the agent, or use a credential that is bound to none."));
+        }
+        (Some(agent), _) | (None, Some(agent)) => caller = caller.with_agent(agent),
+        (None, None) => {}
+    }
+    if let Some(run) = behalf.run.as_deref() {
+        caller = caller.in_run(checked("run", run)?);
+    }
+    Ok(agents.caller(&caller)?)
+}
+
+/// A user, as one is represented whom no role holds back.
+fn acting_for(agents: &Agents, user: &str) -> Caller {
+    let spaces = agents.records().declarations().filter(|space| space.name == SPACE);
+    let roles = spaces.flat_map(|space| space.read_roles.iter().chain(&space.write_roles));
+    roles.cloned().fold(Caller::user(user), Caller::with_role)
+}
+
+fn checked<'n>(what: &str, name: &'n str) -> Result<&'n str> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {
+        let detail =
+            format!("the name of a {what} has 1 to {NAME_BYTES_MAX} bytes and no control characters");
+        return Err(Problem::invalid(detail));
+    }
+    Ok(name)
+}

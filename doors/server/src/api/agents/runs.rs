@@ -1,0 +1,19 @@
+//! What runs of agents did.
+
+use keyward::agents::Operations;
+
+use super::ReachedUser;
+use crate::auth::{Identity, Need};
+use crate::problem::Result;
+
+/// A page of what a run did, in the order of time.
+pub(crate) async fn operations(
+    who: &Identity,
+    reached: &ReachedUser<'_>,
+    run: &str,
+    cursor: Option<String>,
+    limit: usize,
+) -> Result<Operations> {
+    reached.require(who, Need::Read)?;
+    Ok(reached.user.operations(run, cursor, limit).await?)
+}

@@ -1,0 +1,27 @@
+//! Entries that fulfil conditions.
+
+use keyward::agents::{Found, Search};
+
+use super::{Reached, ReachedUser};
+use crate::auth::{Identity, Need};
+use crate::problem::Result;
+
+/// A page of the entries of a namespace that a search asks for. They do not count as accessed.
+pub(crate) async fn search(
+    who: &Identity,
+    reached: &Reached<'_>,
+    search: &Search,
+) -> Result<Found> {
+    reached.require(who, Need::Read)?;
+    Ok(reached.namespace.search(search).await?)
+}
+
+/// The same in all namespaces of a user.
+pub(crate) async fn search_everywhere(
+    who: &Identity,
+    reached: &ReachedUser<'_>,
+    search: &Search,
+) -> Result<Found> {
+    reached.require(who, Need::Read)?;
+    Ok(reached.user.search(search).await?)
+}
