@@ -101,7 +101,10 @@ impl Stores {
     }
 
     /// The spaces of a store that the schema declares: all but the built-in one of agents' entries.
-    pub fn declared<'s>(&self, served: &'s Served) -> impl Iterator<Item = &'s Declaration> + use<'s> {
+    pub fn declared<'s>(
+        &self,
+        served: &'s Served,
+    ) -> impl Iterator<Item = &'s Declaration> + use<'s> {
         let hidden = (!self.declares_agents).then_some(agents::SPACE);
         served.records.declarations().filter(move |space| hidden != Some(space.name.as_str()))
     }

@@ -138,7 +138,11 @@ pub(super) fn first(expected: &Precondition, tells: bool) -> Expected {
 }
 
 /// What is tried after `tried` did not hold; nothing, if what is there is not what is expected.
-pub(super) fn next(expected: &Precondition, tried: &Expected, current: Option<&Version>) -> Option<Expected> {
+pub(super) fn next(
+    expected: &Precondition,
+    tried: &Expected,
+    current: Option<&Version>,
+) -> Option<Expected> {
     match (expected, current) {
         (Precondition::None, Some(_)) => Some(Expected::Present),
         (Precondition::None, None) => Some(Expected::Absent),

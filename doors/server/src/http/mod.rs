@@ -1,5 +1,6 @@
 //! The API over HTTP: thin handlers over `api`.
 
+mod agents;
 mod answer;
 mod attempts;
 mod audit;
@@ -82,6 +83,7 @@ fn described() -> (Router<App>, OpenApi) {
         .merge(attempts::routes())
         .merge(dead_letters::routes())
         .merge(jobs::routes())
+        .merge(agents::routes())
         .split_for_parts();
     name_operations(&mut api);
     let bearer = HttpBuilder::new()

@@ -65,8 +65,38 @@ impl FromRequest<App> for Content {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
+        Self::within(request, app, app.limits().body_bytes_max).await
+    }
+}
+
+/// A body that may be larger than others: an agent's entry of the largest size, with what is said about
+/// it, and what stands around both.
+pub(crate) struct Roomy(pub Content);
+
+/// What stands around a value and its metadata.
+const ROOM_BYTES: usize = 8 * 1024;
+
+/// How large a body may be that holds an agent's entry.
+pub(crate) fn roomy_bytes_max(app: &App) -> usize {
+    let entry = app.agents().map_or(0, |(_, agents)| {
+        let options = agents.options();
+        options.value_bytes_max.saturating_add(options.metadata_bytes_max)
+    });
+    app.limits().body_bytes_max.max(entry).saturating_add(ROOM_BYTES)
+}
+
+impl FromRequest<App> for Roomy {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
+        Content::within(request, app, roomy_bytes_max(app)).await.map(Self)
+    }
+}
+
+impl Content {
+    /// The whole body, which has at most so many bytes.
+    async fn within(request: Request, app: &App, bytes_max: usize) -> Result<Self> {
         let (parts, body) = request.into_parts();
-        let bytes_max = app.limits().body_bytes_max;
         let too_large = || {
             Problem::new("limit-exceeded", format!("a body has at most {bytes_max} bytes here"))
                 .hint("Make the request smaller, or split it; nothing was done.")
@@ -125,6 +155,13 @@ impl Content {
     /// The body as something that is understood here.
     pub fn read<'b, T: serde::Deserialize<'b>>(&'b self) -> Result<T> {
         self.require_type(&["application/json"])?;
+        serde_json::from_slice(&self.bytes)
+            .map_err(|error| Problem::invalid(format!("the body cannot be read: {error}")))
+    }
+
+    /// The body as JSON Merge Patches of several parts.
+    pub fn read_patch<'b, T: serde::Deserialize<'b>>(&'b self) -> Result<T> {
+        self.require_type(&["application/merge-patch+json", "application/json"])?;
         serde_json::from_slice(&self.bytes)
             .map_err(|error| Problem::invalid(format!("the body cannot be read: {error}")))
     }

@@ -54,7 +54,9 @@ where
             Ok(Written::Unchanged { version: Some(version) }) => {
                 return Ok(Changed { version: Some(version), created: false, replayed: false });
             }
-            Ok(Written::Unchanged { version: None } | Written::Removed) => return Err(missing(key)),
+            Ok(Written::Unchanged { version: None } | Written::Removed) => {
+                return Err(missing(key));
+            }
             Ok(Written::Conflicted { current }) => {
                 expect = next(&terms.expected, &expect, current.as_ref())
                     .ok_or_else(|| failed(key, current.is_some()))?;

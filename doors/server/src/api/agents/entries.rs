@@ -27,7 +27,11 @@ pub(crate) async fn get(
 }
 
 /// The value of an entry: the quickest read. It counts as accessed by the agent.
-pub(crate) async fn value(who: &Identity, reached: &Reached<'_>, key: &str) -> Result<Option<Json>> {
+pub(crate) async fn value(
+    who: &Identity,
+    reached: &Reached<'_>,
+    key: &str,
+) -> Result<Option<Json>> {
     reached.require(who, Need::Read)?;
     Ok(reached.namespace.get(key).await?)
 }
@@ -141,7 +145,9 @@ fn told(entries: &[(String, Set)], written: &[Written]) -> Result<SetMany> {
     if !failed.is_empty() {
         let detail = "what is there is not what the request expects";
         return Err(Problem::new("precondition-failed", detail)
-            .hint("Read the entries that failed names again, and decide anew; they are as they were.")
+            .hint(
+                "Read the entries that failed names again, and decide anew; they are as they were.",
+            )
             .with("failed", failed));
     }
     let versions = written.iter().filter_map(|written| written.version().cloned());

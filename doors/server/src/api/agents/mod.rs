@@ -134,7 +134,7 @@ impl ReachedUser<'_> {
     }
 
     /// Refuses what the scopes do not allow in all namespaces.
-    fn require(&self, who: &Identity, need: Need) -> Result<()> {
+    pub fn require(&self, who: &Identity, need: Need) -> Result<()> {
         who.require(need, &Target::Space { space: SPACE, store: self.store })
     }
 }
@@ -190,8 +190,9 @@ fn acting_for(agents: &Agents, user: &str) -> Caller {
 
 fn checked<'n>(what: &str, name: &'n str) -> Result<&'n str> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {
-        let detail =
-            format!("the name of a {what} has 1 to {NAME_BYTES_MAX} bytes and no control characters");
+        let detail = format!(
+            "the name of a {what} has 1 to {NAME_BYTES_MAX} bytes and no control characters"
+        );
         return Err(Problem::invalid(detail));
     }
     Ok(name)

@@ -81,7 +81,9 @@ pub(crate) async fn clear(
     let count = reached.namespace.count(prefix).await?;
     let unconfirmed = |detail: String| {
         Problem::new("unconfirmed", detail)
-            .hint(format!("Send it again with confirm={count}, if that is meant; nothing was done."))
+            .hint(format!(
+                "Send it again with confirm={count}, if that is meant; nothing was done."
+            ))
             .with("count", count)
     };
     match confirmation {
