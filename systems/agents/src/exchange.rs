@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
+use jiff::Timestamp;
 use keyward_engine::{Commit, ErrorKind, Expiry, ExpirySupport, Json, Put, Tier};
 use keyward_key::{Bindings, Key};
 use keyward_records::field::quoted;
-use keyward_records::{
-    BUDGET_MAX, Error as RecordsError, Next, Query, Record, Ttl, Update, Written,
-};
+use keyward_records::{BUDGET_MAX, Error as RecordsError, Next, Query, Record, Update, Written};
 
 use crate::access::{Access, AccessRow};
 use crate::declaration::{KEY, NAMESPACE, USER};
@@ -118,7 +117,9 @@ impl UserData {
             let metadata = document.metadata.as_ref().map(Json::as_str);
             writer.check(document.value.as_str(), metadata)?;
             let ttl = writer.ttl(metadata, None)?;
-            rider = match access_row(document, ttl, store.capabilities().expiry, writer.now)? {
+            let expires = store.capabilities().expiry != ExpirySupport::Unsupported;
+            let ends = writer.ends(ttl).filter(|_| expires);
+            rider = match access_row(document, ends)? {
                 Some(put) => rider.put(places::access(&place), put),
                 None => rider.delete(places::access(&place)),
             };
@@ -183,21 +184,12 @@ fn body(document: &Document) -> Json {
 }
 
 /// The row of who accessed it, if anybody did.
-fn access_row(
-    document: &Document,
-    ttl: Ttl,
-    expiry: ExpirySupport,
-    now: jiff::Timestamp,
-) -> Result<Option<Put>> {
+fn access_row(document: &Document, ends: Option<Timestamp>) -> Result<Option<Put>> {
     let Access { count, agent, at } = document.access.clone();
     if document.access == Access::default() {
         return Ok(None);
     }
     let row = AccessRow { count, agent, at, born: document.created_at.clone(), marks: Vec::new() };
-    let ends = match ttl {
-        Ttl::After(ttl) | Ttl::Sliding(ttl) => Some(crate::track::row_end(now, ttl)),
-        Ttl::Declared | Ttl::Keep | Ttl::Never => None,
-    };
-    let ends = ends.filter(|_| expiry != ExpirySupport::Unsupported);
+    let ends = ends.map(crate::track::row_end);
     Ok(Some(Put { value: row.write()?, metadata: None, expiry: ends.map(Expiry::At) }))
 }

@@ -192,8 +192,9 @@ impl Namespace {
 
     pub(crate) fn writer<'w>(&'w self, settings: &'w Settings) -> Writer<'w> {
         let shared = self.shared();
+        let declared = self.space.declaration().lifetime.map(|lifetime| lifetime.ttl);
         let now = shared.clock.now();
-        Writer { actor: &self.actor, options: &shared.options, settings, now }
+        Writer { actor: &self.actor, options: &shared.options, settings, declared, now }
     }
 
     /// Notes who wrote an entry.

@@ -142,6 +142,8 @@ pub(crate) struct Writer<'w> {
     pub actor: &'w Actor,
     pub options: &'w Options,
     pub settings: &'w Settings,
+    /// How long entries live by what the schema says.
+    pub declared: Option<Duration>,
     pub now: Timestamp,
 }
 
@@ -232,13 +234,20 @@ impl Writer<'_> {
         };
         let ttl = self.ttl(metadata, life)?;
         seen.born = plain(body.created_at)?;
-        seen.ends = match ttl {
-            Ttl::After(ttl) | Ttl::Sliding(ttl) => self.now.saturating_add(ttl).ok(),
-            Ttl::Declared | Ttl::Keep | Ttl::Never => None,
-        };
+        seen.ends = self.ends(ttl);
         let had = record.is_some_and(|record| record.expires.is_some());
         seen.mortal = had || seen.ends.is_some();
         Ok(Next::new(body.write()).ttl(ttl))
+    }
+
+    /// When an entry that lives so long ends.
+    pub fn ends(&self, ttl: Ttl) -> Option<Timestamp> {
+        let ttl = match ttl {
+            Ttl::After(ttl) | Ttl::Sliding(ttl) => Some(ttl),
+            Ttl::Declared | Ttl::Keep => self.declared,
+            Ttl::Never => None,
+        };
+        ttl.map(|ttl| self.now.saturating_add(ttl).unwrap_or(Timestamp::MAX))
     }
 
     /// How long an entry with this metadata lives.

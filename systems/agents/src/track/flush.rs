@@ -14,6 +14,8 @@ use crate::{Result, places};
 
 /// How many entries' rows are written in one commit.
 const TOGETHER_MAX: usize = 100;
+/// How many records are read at a time, to see whether they are still the entries that were accessed.
+const RECORDS_AT_ONCE: usize = 8;
 /// How often some are tried again, because others write the same rows or an outcome is unknown.
 const ATTEMPTS_MAX: usize = 32;
 /// How much longer than its entry a row is kept: the entry's life may be prolonged unseen.
@@ -134,12 +136,12 @@ impl Tracker {
     ) -> Result<(Vec<bool>, Commit)> {
         let keys: Vec<Key> = sent.iter().map(|one| one.row.clone()).collect();
         let rows = store.get_many(&keys).await?;
-        let entries = self.entries_in_doubt(store, sent, &rows).await?;
+        let born = self.are_born(store, sent, &rows).await?;
         let compared = store.capabilities().compare;
         let mut settled = Vec::with_capacity(sent.len());
         let mut commit = Commit::new();
-        for ((one, row), entry) in sent.iter().zip(&rows).zip(entries) {
-            let fate = self.fate(store, clock, one, row.as_ref(), entry)?;
+        for ((one, row), is_born) in sent.iter().zip(&rows).zip(born) {
+            let fate = self.fate(store, clock, one, row.as_ref(), is_born)?;
             settled.push(matches!(fate, Fate::Settled));
             if let Fate::Write { expect, put } = fate {
                 if let Some(expect) = expect.filter(|_| compared) {
@@ -151,30 +153,30 @@ impl Tracker {
         Ok((settled, commit))
     }
 
-    /// The records of entries whose rows are about another entry, or not there. Others are not read:
-    /// they may be large.
-    async fn entries_in_doubt(
+    /// Which entries are still those that were accessed, where their rows do not tell: because they are
+    /// about another entry, or not there. The records of others are not read: they may be large.
+    async fn are_born(
         &self,
         store: &Store,
         sent: &[Sent],
         rows: &[Option<Entry>],
-    ) -> Result<Vec<Option<Entry>>> {
-        let is_sure = |one: &Sent, row: &Option<Entry>| {
-            let row = row.as_ref().and_then(|row| AccessRow::read(&row.value).ok());
-            row.is_some_and(|row| row.born == *one.part.born)
+    ) -> Result<Vec<bool>> {
+        let is_doubted = |one: &Sent, row: &Option<Entry>| match row {
+            Some(row) => !AccessRow::read(&row.value).is_ok_and(|row| row.born == *one.part.born),
+            // Whoever has nothing to tell makes no row.
+            None => one.part.tells(),
         };
-        let doubted: Vec<bool> =
-            sent.iter().zip(rows).map(|(one, row)| !is_sure(one, row)).collect();
-        let both = sent.iter().zip(&doubted);
-        let keys: Vec<Key> =
-            both.filter(|(_, doubted)| **doubted).map(|(one, _)| one.entry.clone()).collect();
-        let mut found = match keys.is_empty() {
-            true => Vec::new(),
-            false => store.get_many(&keys).await?,
+        let mut born = vec![true; sent.len()];
+        let doubted = sent.iter().zip(rows).enumerate();
+        let doubted: Vec<usize> =
+            doubted.filter(|(_, (one, row))| is_doubted(one, row)).map(|(n, _)| n).collect();
+        for some in doubted.chunks(RECORDS_AT_ONCE) {
+            let keys: Vec<Key> = some.iter().map(|n| sent[*n].entry.clone()).collect();
+            for (n, record) in some.iter().zip(store.get_many(&keys).await?) {
+                born[*n] = is_born(record.as_ref(), &sent[*n].part.born);
+            }
         }
-        .into_iter();
-        let entry = |doubted: bool| if doubted { found.next().flatten() } else { None };
-        Ok(doubted.into_iter().map(entry).collect())
+        Ok(born)
     }
 
     fn fate(
@@ -183,7 +185,7 @@ impl Tracker {
         clock: &dyn Clock,
         one: &Sent,
         row: Option<&Entry>,
-        entry: Option<Entry>,
+        is_born: bool,
     ) -> Result<Fate> {
         // A row that makes no sense is written anew: nothing more can be learned from it.
         let known = row.and_then(|row| AccessRow::read(&row.value).ok());
@@ -191,7 +193,7 @@ impl Tracker {
             Some(known) if known.has(&self.handle, one.number) => return Ok(Fate::Settled),
             Some(known) if known.born == *one.part.born => known,
             // Of an entry that is gone, nothing counts any more.
-            _ if !is_born(entry.as_ref(), &one.part.born) => return Ok(Fate::Settled),
+            _ if !is_born => return Ok(Fate::Settled),
             // Whoever only prolonged a life has nothing to tell of one that nobody accessed.
             None if !one.part.tells() => return Ok(Fate::Settled),
             _ => AccessRow { born: one.part.born.to_string(), ..AccessRow::default() },
@@ -200,7 +202,7 @@ impl Tracker {
         next.mark(&self.handle, one.number, clock.now());
         let expires = store.capabilities().expiry != ExpirySupport::Unsupported;
         let ends = one.part.ends.filter(|_| expires);
-        let ends = ends.map(|ends| row_end(ends, Duration::ZERO));
+        let ends = ends.map(row_end);
         let put = Put { value: next.write()?, metadata: None, expiry: ends.map(Expiry::At) };
         let expect = row.map_or(Expect::Absent, |row| Expect::Version(row.version.clone()));
         Ok(Fate::Write { expect: Some(expect), put })
@@ -234,7 +236,7 @@ impl Tracker {
     }
 }
 
-/// When the row of an entry ends that ends so long after a moment.
-pub(crate) fn row_end(from: Timestamp, ttl: Duration) -> Timestamp {
-    from.saturating_add(ttl.saturating_add(ROW_LIFE_MORE)).unwrap_or(Timestamp::MAX)
+/// When the row of an entry ends that ends at a moment.
+pub(crate) fn row_end(ends: Timestamp) -> Timestamp {
+    ends.saturating_add(ROW_LIFE_MORE).unwrap_or(Timestamp::MAX)
 }

@@ -136,3 +136,21 @@ async fn what_is_known_about_accesses_outlives_nobody(place: Place) {
     let scan = keyward_engine::Scan::new(keyward_key::KeyRange::under(&rows));
     assert!(fixture.store().scan(&scan).await.unwrap().rows.is_empty());
 }
+
+#[tokio::test]
+async fn rows_of_entries_that_end_by_the_schema_end_too() {
+    const SCHEMA: &str = "[stores.app]\n[spaces.agent_data_store]\nownership = 'user'\n\
+                          key = 'agents:{user}:{namespace}:{key}'\nttl = '1h'\n";
+    let place = Place::new(keyward_stores::Kind::Memory);
+    let agents = crate::fixture::declared(place.store().await, &place, SCHEMA);
+    let notes = agents.user("ada", Actor::agent("a")).use_namespace("notes").unwrap();
+    put(&notes, "written", "1").await;
+    put(&notes, "read", "1").await;
+    assert!(notes.get("read").await.unwrap().is_some());
+    agents.close().await.unwrap();
+    place.clock().advance(48 * 60 * MINUTE);
+    let everything = keyward_engine::Scan::new(keyward_key::KeyRange::all());
+    let left = agents.records().store().scan(&everything).await.unwrap().rows;
+    let left: Vec<String> = left.iter().map(|row| row.key.to_string()).collect();
+    assert!(!left.iter().any(|key| key.contains("notes")), "{left:?}");
+}

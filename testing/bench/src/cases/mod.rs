@@ -2,6 +2,7 @@
 //!
 //! A new case is a function that returns rows, and a line in [`CASES`].
 
+mod agents;
 mod commit;
 mod coordination;
 mod copy;
@@ -137,6 +138,18 @@ pub const CASES: &[Case] = &[
         compares: "messages enqueued, claimed and done by 16 workers / durable commits of 16 clients",
         needs: Needs::Nothing,
         run: coordination::queue,
+    },
+    Case {
+        name: "agent_get",
+        compares: "random gets of agents' entries: counted as accesses / not counted",
+        needs: Needs::Nothing,
+        run: agents::get,
+    },
+    Case {
+        name: "agent_list",
+        compares: "all keys of a namespace in pages: the agent data store / scans (no goal)",
+        needs: Needs::Nothing,
+        run: agents::list,
     },
     Case {
         name: "cache_wake",
