@@ -14,5 +14,6 @@ mod living;
 mod logging;
 mod past;
 mod racing;
+mod remembering;
 mod searching;
 mod tracking;
