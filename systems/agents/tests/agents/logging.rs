@@ -1,9 +1,12 @@
 //! What runs did.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_agents::{Actor, LoggedOperation, UserData};
+use keyward_agents::{Actor, Agents, LoggedOperation, Options, UserData};
+use keyward_engine::Store;
 use keyward_stores::{Place, on_engines};
+use keyward_testkit::{Faults, FaultyEngine, Rates};
 
 use crate::fixture::{Fixture, put, set};
 
@@ -95,4 +98,33 @@ async fn lines_end_after_a_month_and_too_many_are_counted() {
     assert_eq!(agents.gathered().lines, 0);
     place.clock().advance(Duration::from_secs(31 * 24 * 60 * 60));
     assert!(all(&ada, "r").await.is_empty());
+}
+
+/// What one flush writes, another one must not take for its own.
+#[tokio::test(start_paused = true)]
+async fn flushes_at_the_same_time_lose_no_line() {
+    for seed in 0..20 {
+        let clock = keyward_testkit::TestClock::new();
+        let memory = keyward_memory::Memory::new();
+        let rates = Rates { delay: 1.0, delay_max: Duration::from_millis(50), ..Rates::default() };
+        let engine = FaultyEngine::new(Arc::new(memory), Faults::seeded(seed, rates));
+        let store = Store::new(engine);
+        let agents = Agents::alone(store, Options::default(), clock.clone()).unwrap();
+        let ada = agents.user("ada", Actor::agent("a").in_run("r"));
+        let notes = ada.use_namespace("notes").unwrap();
+        let reads = async {
+            for _ in 0..10 {
+                let _ = notes.get("none").await.unwrap();
+            }
+        };
+        let flushes = async {
+            for _ in 0..5 {
+                let (one, two) = tokio::join!(agents.flush(), ada.operations("r", None, 1));
+                one.unwrap();
+                two.unwrap();
+            }
+        };
+        tokio::join!(reads, flushes);
+        assert_eq!(all(&ada, "r").await.len(), 10, "seed {seed}");
+    }
 }
