@@ -128,11 +128,6 @@ impl Reached<'_> {
 }
 
 impl ReachedUser<'_> {
-    /// The user's id.
-    pub fn user_id(&self) -> &str {
-        self.user.user_id()
-    }
-
     /// Refuses what the scopes do not allow in all namespaces.
     pub fn require(&self, who: &Identity, need: Need) -> Result<()> {
         who.require(need, &Target::Space { space: SPACE, store: self.store })

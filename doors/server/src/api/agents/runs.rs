@@ -1,10 +1,21 @@
 //! What runs of agents did.
 
-use keyward::agents::Operations;
+use keyward::agents::{Operations, Runs};
 
 use super::ReachedUser;
 use crate::auth::{Identity, Need};
 use crate::problem::Result;
+
+/// A page of the runs that have a log, in the order of their names.
+pub(crate) async fn list(
+    who: &Identity,
+    reached: &ReachedUser<'_>,
+    cursor: Option<String>,
+    limit: usize,
+) -> Result<Runs> {
+    reached.require(who, Need::Read)?;
+    Ok(reached.user.runs(cursor, limit).await?)
+}
 
 /// A page of what a run did, in the order of time.
 pub(crate) async fn operations(

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode};
-use keyward::agents::{AgentEntry, Patch, Set};
+use keyward::agents::{Patch, Set};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -78,10 +78,17 @@ async fn get(
 ) -> Result<Response<Body>> {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let found = entries::get(&who, &reached, &key).await?;
-    answered(&headers, found, &key, asked.value)
+    let entry = found.ok_or_else(|| missing(&key))?;
+    if is_known(&headers, &entry.version)? {
+        let mut response = empty(StatusCode::NOT_MODIFIED);
+        described(&mut response, &entry)?;
+        return Ok(response);
+    }
+    shown(&entry, asked.value)
 }
 
-/// Reads the value of an entry. It counts as accessed by the agent that the request names.
+/// Reads the value of an entry, and nothing else about it: the quickest read. It counts as accessed by
+/// the agent that the request names.
 #[utoipa::path(
     get,
     path = "/v1/agents/namespaces/{namespace}/entries/{key}/value",
@@ -91,15 +98,8 @@ async fn get(
         ("key" = String, Path, description = "The key, percent-encoded as one segment"),
         OfUser,
         ActingHeaders,
-        ("If-None-Match" = Option<String>, Header, description = "Answer only if the version is another one"),
     ),
-    responses(
-        (status = 200, description = "The value", body = serde_json::Value, headers(
-            ("ETag" = String, description = "The version"),
-        )),
-        (status = 304, description = "The client has this version"),
-        ProblemAnswers,
-    ),
+    responses((status = 200, description = "The value", body = serde_json::Value), ProblemAnswers),
 )]
 async fn value(
     State(app): State<App>,
@@ -107,26 +107,11 @@ async fn value(
     acting: Acting,
     At((namespace, key)): At<(String, String)>,
     Parameters(asked): Parameters<OfUser>,
-    headers: HeaderMap,
 ) -> Result<Response<Body>> {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
-    let found = entries::get(&who, &reached, &key).await?;
-    answered(&headers, found, &key, true)
-}
-
-fn answered(
-    headers: &HeaderMap,
-    found: Option<AgentEntry>,
-    key: &str,
-    value_alone: bool,
-) -> Result<Response<Body>> {
-    let entry = found.ok_or_else(|| missing(key))?;
-    if is_known(headers, &entry.version)? {
-        let mut response = empty(StatusCode::NOT_MODIFIED);
-        described(&mut response, &entry)?;
-        return Ok(response);
-    }
-    shown(&entry, value_alone)
+    let value = entries::value(&who, &reached, &key).await?;
+    let value = value.ok_or_else(|| missing(&key))?;
+    Ok(json(StatusCode::OK, value.to_bytes()))
 }
 
 /// An entry to be set.

@@ -11,29 +11,53 @@ use utoipa_axum::routes;
 use super::super::answer::json;
 use super::super::entries::page_limit;
 use super::super::request::{At, Parameters};
-use super::super::text::Object;
+use super::super::text::{Object, quoted};
+use super::document::AgentNames;
 use super::{Acting, ActingHeaders};
-use crate::api::agents::{reach_user, runs};
+use crate::api::agents::{reach_user, runs as logs};
 use crate::app::App;
 use crate::auth::Identity;
 use crate::problem::{Problem, ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(operations))
+    OpenApiRouter::new().routes(routes!(runs)).routes(routes!(operations))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct OperationsParameters {
-    /// Whose run, for a credential that is bound to no user.
+struct RunsParameters {
+    /// Whose runs, for a credential that is bound to no user.
     #[param(min_length = 1, max_length = 256)]
     user: Option<String>,
-    /// At most so many lines.
+    /// At most so many items.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// Where an earlier page ended.
     cursor: Option<String>,
+}
+
+/// Lists the runs that have a log, a page at a time.
+#[utoipa::path(
+    get,
+    path = "/v1/agents/runs",
+    tag = "agents",
+    params(RunsParameters, ActingHeaders),
+    responses((status = 200, description = "A page", body = AgentNames), ProblemAnswers),
+)]
+async fn runs(
+    State(app): State<App>,
+    who: Identity,
+    acting: Acting,
+    Parameters(asked): Parameters<RunsParameters>,
+) -> Result<Response<Body>> {
+    let limit = page_limit(asked.limit)?;
+    let reached = reach_user(&who, &app, &acting.for_user(asked.user))?;
+    let page = logs::list(&who, &reached, asked.cursor, limit).await?;
+    let body = Object::new()
+        .list("items", page.runs.iter().map(|run| quoted(run)))
+        .optional("next", page.next.as_deref());
+    Ok(json(StatusCode::OK, body.finish()))
 }
 
 /// A page of what a run did.
@@ -73,7 +97,7 @@ struct AgentOperation {
     tag = "agents",
     params(
         ("run" = String, Path, description = "The run, as Keyward-Run named it"),
-        OperationsParameters,
+        RunsParameters,
         ActingHeaders,
     ),
     responses((status = 200, description = "A page", body = AgentOperations), ProblemAnswers),
@@ -83,11 +107,11 @@ async fn operations(
     who: Identity,
     acting: Acting,
     At(run): At<String>,
-    Parameters(asked): Parameters<OperationsParameters>,
+    Parameters(asked): Parameters<RunsParameters>,
 ) -> Result<Response<Body>> {
     let limit = page_limit(asked.limit)?;
     let reached = reach_user(&who, &app, &acting.for_user(asked.user))?;
-    let page = runs::operations(&who, &reached, &run, asked.cursor, limit).await?;
+    let page = logs::operations(&who, &reached, &run, asked.cursor, limit).await?;
     let lines = page.operations.iter().map(serde_json::to_string);
     let lines = lines.collect::<serde_json::Result<Vec<_>>>();
     let lines = lines.map_err(|error| Problem::new("internal", error.to_string()))?;
