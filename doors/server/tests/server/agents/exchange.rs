@@ -1,0 +1,133 @@
+//! Entries as documents: handed out, and taken in.
+
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+
+use super::two_users;
+use crate::fixture::{Running, answered, refused, told};
+
+/// A text, an analysis of a file, and an answer that was cached.
+fn documents() -> Vec<Value> {
+    vec![
+        json!({
+            "_id": "user_123:cache:github:cmVwb3M=",
+            "userId": "user_123", "namespace": "cache:github", "key": "repos",
+            "value": [{"name": "repo-a", "stars": 100}, {"name": "repo-b", "stars": 50}],
+            "metadata": {
+                "cached_at": "2026-02-05T12:00:00Z", "ttl_seconds": 3600,
+                "api_endpoint": "/user/repos",
+            },
+            "createdByAgent": "github-fetcher", "accessCount": 3,
+            "createdAt": "2026-02-05T12:00:00Z", "updatedAt": "2026-02-05T12:00:00Z",
+        }),
+        json!({
+            "_id": "user_123:default:Z3JlZXRpbmc=",
+            "userId": "user_123", "namespace": "default", "key": "greeting",
+            "value": "Hello, World!",
+            "createdByAgent": "hello-agent", "accessCount": 1,
+            "createdAt": "2026-02-05T10:00:00Z", "updatedAt": "2026-02-05T10:00:00Z",
+        }),
+        json!({
+            "_id": "user_123:files:my-repo:c3JjL21haW4ucHk=",
+            "userId": "user_123", "namespace": "files:my-repo", "key": "src/main.py",
+            "value": {
+                "content": "def main():\n    print('Hello')\n", "lines": 2,
+                "language": "python", "functions": ["main"],
+            },
+            "metadata": {
+                "indexed_at": "2026-02-05T09:00:00Z", "file_size": 42, "sha256": "abc123...",
+            },
+            "createdByAgent": "repo-indexer", "lastAccessedByAgent": "code-searcher",
+            "accessCount": 15,
+            "createdAt": "2026-02-05T09:00:00Z", "updatedAt": "2026-02-05T09:00:00Z",
+            "lastAccessedAt": "2026-02-05T14:30:00Z",
+        }),
+    ]
+}
+
+fn lines(documents: &[Value]) -> String {
+    documents.iter().map(|document| format!("{document}\n")).collect()
+}
+
+fn import(server: &Running, parameters: &str, body: String) -> RequestBuilder {
+    let path = format!("/v1/agents/import?{parameters}");
+    let request = server.request(reqwest::Method::POST, &path).body(body);
+    request.header("content-type", "application/x-ndjson")
+}
+
+async fn exported(request: RequestBuilder) -> (String, Vec<Value>) {
+    let answer = answered(200, request).await;
+    assert_eq!(answer.headers()["content-type"], "application/x-ndjson");
+    let text = answer.text().await.unwrap();
+    let documents = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (text, documents)
+}
+
+#[tokio::test]
+async fn documents_come_out_as_they_went_in() {
+    let server = Running::new().await;
+    let taken = told(200, import(&server, "user=user_123", lines(&documents()))).await;
+    assert_eq!(taken, json!({"created": 3, "replaced": 0}));
+    let export = || server.get("/v1/agents/export?user=user_123");
+    let (text, all) = exported(export()).await;
+    assert_eq!(all, documents());
+    // What was handed out is taken in again, here and elsewhere.
+    let again = told(200, import(&server, "user=user_123", text.clone())).await;
+    assert_eq!(again, json!({"created": 0, "replaced": 3}));
+    let other = Running::new().await;
+    answered(200, import(&other, "user=user_123", text.clone())).await;
+    assert_eq!(exported(other.get("/v1/agents/export?user=user_123")).await.0, text);
+    let one = server.get("/v1/agents/export?user=user_123&namespace=default");
+    assert_eq!(exported(one).await.1, [documents()[1].clone()]);
+    assert_eq!(exported(server.get("/v1/agents/export")).await.0, "");
+    // The same as one JSON text.
+    let third = Running::new().await;
+    let whole = third.post("/v1/agents/import?user=user_123", &json!(documents()).to_string());
+    assert_eq!(told(200, whole).await, json!({"created": 3, "replaced": 0}));
+    assert_eq!(exported(third.get("/v1/agents/export?user=user_123")).await.0, text);
+}
+
+#[tokio::test]
+async fn many_documents_go_through_in_parts() {
+    let server = Running::new().await;
+    let document = |n: usize| {
+        json!({"userId": "u", "namespace": "n", "key": format!("{n:04}"), "value": "x".repeat(5_000),
+            "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z"})
+    };
+    let all: Vec<Value> = (0..1_000).map(document).collect();
+    // Larger than a body may be elsewhere.
+    let body = lines(&all);
+    assert!(body.len() > 5_000_000);
+    let taken = told(200, import(&server, "user=u", body)).await;
+    assert_eq!(taken["created"], 1_000);
+    let (_, out) = exported(server.get("/v1/agents/export?user=u")).await;
+    assert_eq!(out.len(), 1_000);
+    assert!(out.iter().zip(&all).all(|(out, all)| out["key"] == all["key"]));
+
+    let mut wrong = all[..150].to_vec();
+    wrong[120]["createdAt"] = json!("yesterday");
+    let problem = refused(400, "bad-document", import(&server, "user=u", lines(&wrong))).await;
+    assert_eq!(problem["document"], 121);
+    let mut foreign = all[..150].to_vec();
+    foreign[140]["userId"] = json!("v");
+    let problem = refused(400, "bad-document", import(&server, "user=u", lines(&foreign))).await;
+    assert_eq!(problem["document"], 141);
+    let endless = "x".repeat(3 << 20);
+    refused(413, "limit-exceeded", import(&server, "user=u", endless)).await;
+    refused(400, "bad-document", import(&server, "user=u", "nothing\n".to_owned())).await;
+    let typed = server.post("/v1/agents/import?user=u", "{}");
+    refused(400, "bad-document", typed).await;
+    assert_eq!(told(200, import(&server, "user=u", "\n\n".to_owned())).await["created"], 0);
+}
+
+#[tokio::test]
+async fn a_user_takes_in_nobody_elses_documents() {
+    let (server, admin, ada, _) = two_users().await;
+    let body = lines(&documents());
+    let theirs = import(&server, "", body.clone()).bearer_auth(&ada.secret);
+    refused(400, "bad-document", theirs).await;
+    let named = import(&server, "user=user_123", body).bearer_auth(&ada.secret);
+    refused(403, "forbidden", named).await;
+    let export = server.get("/v1/agents/export?user=user_123").bearer_auth(&admin.secret);
+    assert_eq!(exported(export).await.0, "");
+}
