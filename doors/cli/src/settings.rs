@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use keyward::StoreUrl;
-use keyward_server::{Config, Issuer, KeySource, Limits, Quota, Rate, Rates, Tls, TokenAlgorithm};
+use keyward_server::{
+    Config, Issuer, KeySource, Limits, McpOptions, Quota, Rate, Rates, Tls, TokenAlgorithm,
+};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -39,6 +41,8 @@ pub struct Settings {
     pub audit: AuditSettings,
     #[serde(default)]
     pub limits: LimitSettings,
+    #[serde(default)]
+    pub mcp: McpSettings,
 }
 
 /// How the log is written.
@@ -101,6 +105,45 @@ pub struct LimitSettings {
     pub watches_max: Option<Count>,
     pub recheck_interval: Option<Span>,
     pub drain_time_max: Option<Span>,
+}
+
+/// How agents reach the server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpSettings {
+    pub public_url: Option<String>,
+    pub hosts: Option<Vec<String>>,
+    pub origins: Option<Vec<String>>,
+    pub sessions_max: Option<Count>,
+    pub session_time_max: Option<Span>,
+    /// What the protocol's conformance suite calls: only a hidden flag sets it.
+    #[serde(skip)]
+    pub fixtures: bool,
+}
+
+impl McpSettings {
+    fn options(self) -> McpOptions {
+        let plain = McpOptions::default();
+        McpOptions {
+            public_url: self.public_url,
+            hosts: self.hosts.unwrap_or_default(),
+            origins: self.origins.unwrap_or_default(),
+            sessions_max: self.sessions_max.map_or(plain.sessions_max, |count| count.0),
+            session_time_max: self.session_time_max.map_or(plain.session_time_max, |span| span.0),
+            fixtures: self.fixtures,
+        }
+    }
+
+    fn of(options: &McpOptions) -> Self {
+        Self {
+            public_url: options.public_url.clone(),
+            hosts: Some(options.hosts.clone()),
+            origins: Some(options.origins.clone()),
+            sessions_max: Some(Count(options.sessions_max)),
+            session_time_max: Some(Span(options.session_time_max)),
+            fixtures: options.fixtures,
+        }
+    }
 }
 
 /// A length of time, as a person writes it: `90s`, `2h`.
@@ -278,6 +321,7 @@ impl Settings {
             audit_kept: self.audit.kept.map_or(plain.audit_kept, |kept| kept.0),
             queues: plain.queues,
             agents: plain.agents,
+            mcp: self.mcp.options(),
             clock: plain.clock,
         })
     }
@@ -294,6 +338,7 @@ impl Settings {
             rates,
             quota,
             audit_kept,
+            mcp,
             ..
         } = config;
         let without_password = |url: &String| match url.parse::<StoreUrl>() {
@@ -323,6 +368,7 @@ impl Settings {
             },
             audit: AuditSettings { kept: Some(Span(*audit_kept)) },
             limits: LimitSettings::of(limits),
+            mcp: McpSettings::of(mcp),
         }
     }
 }

@@ -9,6 +9,7 @@ use keyward::{Clock, SystemClock, agents, queue};
 use crate::audit;
 use crate::auth::Issuer;
 use crate::limits::{Quota, Rates};
+use crate::mcp::McpOptions;
 use crate::server::StartError;
 use crate::tls::Tls;
 
@@ -48,6 +49,8 @@ pub struct Config {
     pub queues: queue::Options,
     /// How much agents may keep in an entry, and how often what is gathered about accesses is written.
     pub agents: agents::Options,
+    /// How agents reach it (MCP).
+    pub mcp: McpOptions,
     /// Where the time comes from, for the ends of keys, for rates, for the delays of messages, and for
     /// agents' entries.
     pub clock: Arc<dyn Clock>,
@@ -67,6 +70,7 @@ impl Default for Config {
             audit_kept: audit::KEPT_DEFAULT,
             queues: queue::Options::default(),
             agents: agents::Options::default(),
+            mcp: McpOptions::default(),
             clock: Arc::new(SystemClock),
         }
     }

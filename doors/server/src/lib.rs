@@ -28,6 +28,7 @@ mod idempotency;
 mod lifecycle;
 mod limits;
 mod listener;
+mod mcp;
 mod metrics;
 mod problem;
 mod server;
@@ -45,6 +46,7 @@ pub use auth::{
 pub use config::{Config, LISTEN_DEFAULT, Limits, STORE_DEFAULT};
 pub use http::openapi;
 pub use limits::{Quota, Rate, Rates};
+pub use mcp::{McpOptions, serve_mcp};
 pub use problem::Problem;
 pub use server::{Server, StartError};
 pub use stores::without_schema;

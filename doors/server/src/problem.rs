@@ -143,6 +143,21 @@ impl Problem {
         &self.detail
     }
 
+    /// What to do about it.
+    pub fn advice(&self) -> &str {
+        &self.hint
+    }
+
+    /// Whether the same request may succeed later, without a risk of doing it twice.
+    pub fn is_retryable(&self) -> bool {
+        self.retryable
+    }
+
+    /// What else is known, by the kind of problem.
+    pub(crate) fn more(&self) -> &Map<String, Value> {
+        &self.more
+    }
+
     fn of_service(code: &'static str, detail: String, hint: &str, retryable: bool) -> Self {
         Self { retryable, ..Self::new(code, detail).hint(hint) }
     }

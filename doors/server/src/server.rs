@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::http;
 use crate::lifecycle::Lifecycle;
 use crate::listener;
+use crate::mcp::{Endpoint, McpOptions};
 use crate::problem::Problem;
 use crate::tls::Tls;
 
@@ -30,6 +31,7 @@ pub struct Server {
     lifecycle: Lifecycle,
     scribe: Scribe,
     tls: Option<Arc<ServerConfig>>,
+    mcp: McpOptions,
 }
 
 /// How often the control store is told which keys were used.
@@ -114,7 +116,8 @@ impl Server {
         let unable = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(unable)?;
         let address = listener.local_addr().map_err(unable)?;
-        Ok(Self { listener, address, app, lifecycle, scribe, tls })
+        let mcp = config.mcp.clone();
+        Ok(Self { listener, address, app, lifecycle, scribe, tls, mcp })
     }
 
     /// Where it listens.
@@ -136,13 +139,14 @@ impl Server {
     /// Serves until `stop` comes: then takes no new connections, ends watches, waits for the
     /// requests that are under way, and writes what has been gathered in memory.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { listener, app, lifecycle, scribe, tls, .. } = self;
+        let Self { listener, app, lifecycle, scribe, tls, mcp, .. } = self;
         let (finish, finished) = oneshot::channel::<()>();
         let finished = async {
             let _ = finished.await;
         };
         let serving = async {
-            let router = http::router(app.clone());
+            let mcp = Endpoint::new(app.clone(), &mcp, tls.is_some());
+            let router = http::router(app.clone(), &mcp);
             let serving = listener::serve(listener, tls.map(Into::into), router, app.clone());
             tokio::pin!(serving);
             tokio::select! {
@@ -152,6 +156,7 @@ impl Server {
                     serving.await;
                 }
             }
+            mcp.close().await;
             let settled = app.stores().settled();
             if timeout(app.limits().drain_time_max, settled).await.is_err() {
                 tracing::warn!(
@@ -160,18 +165,7 @@ impl Server {
             }
             drop(finish);
         };
-        let upkeep = async {
-            tokio::select! {
-                () = scribe.write(finished) => {}
-                () = tell_uses(&app) => {}
-                () = tell_usage(&app) => {}
-                () = app.auth().keep_fresh() => {}
-                () = tell_accesses(&app) => {}
-            }
-            close_agents(&app).await;
-            flush_uses(&app).await;
-            flush_usage(&app).await;
-        };
+        let upkeep = keep_up(&app, scribe, finished);
         tokio::pin!(upkeep);
         tokio::select! {
             () = serving => {}
@@ -184,19 +178,19 @@ impl Server {
     }
 }
 
-/// Writes now and then who accessed agents' entries, and what runs did. Never ends.
-async fn tell_accesses(app: &App) {
-    match app.agents() {
-        Ok((_, agents)) => drop(agents.keep_flushing(std::future::pending()).await),
-        Err(_) => std::future::pending().await,
+/// Writes what is gathered in memory, now and then and once more when what it is gathered from has
+/// finished.
+pub(crate) async fn keep_up(app: &App, scribe: Scribe, finished: impl Future<Output = ()>) {
+    tokio::select! {
+        () = scribe.write(finished) => {}
+        () = tell_uses(app) => {}
+        () = tell_usage(app) => {}
+        () = app.auth().keep_fresh() => {}
+        () = tell_accesses(app) => {}
     }
-}
-
-async fn close_agents(app: &App) {
-    let Ok((_, agents)) = app.agents() else { return };
-    if let Err(error) = agents.close().await {
-        tracing::error!(%error, "what was gathered about agents' entries is lost in part");
-    }
+    close_agents(app).await;
+    flush_uses(app).await;
+    flush_usage(app).await;
 }
 
 /// Tells the control store now and then which keys were used. Never ends.

@@ -211,6 +211,12 @@ impl Space {
         Ok(question)
     }
 
+    /// Where the records that the caller may list lie, narrowed by these leading values: for those who
+    /// watch them. Other keys may lie between them.
+    pub fn range(&self, values: Bindings) -> Result<KeyRange> {
+        Ok(self.access.listed(values)?.range)
+    }
+
     pub(crate) fn walk(&self, range: KeyRange, order: Order, want: Want) -> Walk<'_> {
         let pattern = &self.access.space.key;
         Walk { store: &self.shared.store, pattern, range, order, want }

@@ -18,6 +18,7 @@ mod key;
 mod lock;
 mod ls;
 mod man;
+mod mcp;
 mod migrate;
 mod put;
 mod queue;
@@ -55,6 +56,7 @@ pub enum Command {
     Restore(restore::Arguments),
     Compact(compact::Arguments),
     Serve(serve::Arguments),
+    Mcp(mcp::Arguments),
     Key(key::Arguments),
     Audit(audit::Arguments),
     Schema(schema::Arguments),
@@ -73,7 +75,7 @@ impl Command {
     /// How many threads it needs beside its own; as many as there are CPUs, if it does not say.
     pub fn threads(&self) -> Option<usize> {
         match self {
-            Self::Serve(_) => None,
+            Self::Serve(_) | Self::Mcp(_) => None,
             // It sees to timers and Ctrl-C even while a command is busy.
             _ => Some(1),
         }
@@ -100,6 +102,7 @@ impl Command {
             Self::Key(arguments) => key::run(arguments, target, output).await,
             Self::Audit(arguments) => audit::run(arguments, target, output).await,
             Self::Serve(arguments) => serve::run(arguments, target, output).await,
+            Self::Mcp(arguments) => mcp::run(arguments, target, output).await,
             Self::Schema(arguments) => schema::run(arguments, target, output).await,
             Self::Record(arguments) => record::run(*arguments, target, output).await,
             Self::Lock(arguments) => lock::run(arguments, target, output).await,

@@ -87,6 +87,18 @@ pub struct Arguments {
     /// How long the audit log is kept [default: 90d]
     #[arg(long, value_name = "TIME", env = "KEYWARD_AUDIT_KEPT")]
     audit_kept: Option<Span>,
+    /// Where clients find the server, if that is not where it listens, as in https://data.example.com
+    #[arg(long, value_name = "URL", env = "KEYWARD_PUBLIC_URL")]
+    public_url: Option<String>,
+    /// A name that agents may call the server by, besides this machine's own; may be repeated
+    #[arg(long, value_name = "NAME")]
+    mcp_host: Vec<String>,
+    /// The origin of a page that may call tools from a browser; may be repeated
+    #[arg(long, value_name = "ORIGIN")]
+    mcp_origin: Vec<String>,
+    /// Have what the conformance suite of MCP calls
+    #[arg(long, hide = true)]
+    mcp_conformance: bool,
     /// How to write the log, to standard error [default: text]
     #[arg(long, value_enum, env = "KEYWARD_LOG")]
     log: Option<LogForm>,
@@ -119,6 +131,11 @@ impl Arguments {
         set(&mut settings.quota.writes_per_day_max, &self.quota_writes);
         set(&mut settings.quota.bytes_per_day_max, &self.quota_bytes);
         set(&mut settings.audit.kept, &self.audit_kept);
+        set(&mut settings.mcp.public_url, &self.public_url);
+        let some = |given: &Vec<String>| (!given.is_empty()).then(|| given.clone());
+        set(&mut settings.mcp.hosts, &some(&self.mcp_host));
+        set(&mut settings.mcp.origins, &some(&self.mcp_origin));
+        settings.mcp.fixtures = self.mcp_conformance;
         set(&mut settings.log, &self.log);
         set(&mut settings.log_level, &self.log_level);
         set(&mut settings.otlp, &self.otlp);
@@ -194,6 +211,11 @@ async fn served(arguments: &Arguments, target: &Target) -> Result<Data> {
         let asked_for = target.store_is_asked_for().then(|| target.url()).transpose()?;
         return demo::data(asked_for.as_deref().unwrap_or(demo::STORE_DEFAULT));
     }
+    declared(target).await
+}
+
+/// What the schema declares, else one store.
+pub(super) async fn declared(target: &Target) -> Result<Data> {
     if target.schema_file_if_any()?.is_some() {
         return target.data().await;
     }
@@ -221,6 +243,7 @@ fn tell(server: &Server, data: &Data, output: &mut Output) -> Result {
   page      {url}/
   API docs  {url}/docs/
   API       {url}/v1/stores
+  MCP       {url}/mcp
 
 Try:
   curl {credential}-X PUT {url}/v1/stores/{store}/entries/hello:world \\
@@ -272,14 +295,14 @@ fn show(data: &Data, server: Settings, output: &mut Output) -> Result {
     output.flush()
 }
 
-fn filter(level: &str) -> Result<EnvFilter> {
+pub(super) fn filter(level: &str) -> Result<EnvFilter> {
     EnvFilter::try_new(level).map_err(|error| {
         Failure::invalid(format!("{level:?} is no log level: {error}"))
             .hint("Write error, warn, info or debug.")
     })
 }
 
-fn log(form: LogForm, filter: EnvFilter, traces: Option<&Traces>) {
+pub(super) fn log(form: LogForm, filter: EnvFilter, traces: Option<&Traces>) {
     let log = fmt::layer().with_writer(io::stderr);
     let log = match form {
         LogForm::Text => log.with_ansi(io::stderr().is_terminal()).boxed(),
@@ -293,7 +316,7 @@ fn log(form: LogForm, filter: EnvFilter, traces: Option<&Traces>) {
         .init();
 }
 
-fn not_started(error: StartError) -> Failure {
+pub(super) fn not_started(error: StartError) -> Failure {
     let hint = match &error {
         StartError::Listen { .. } => {
             "Choose another address: --listen 127.0.0.1:0 takes a free port."

@@ -1,7 +1,7 @@
 //! Changes of the records of a space, one at a time.
 
-use keyward::records::{self, Draft, Merge, Precondition as Expected, Space, Written};
-use keyward::{Commit, Expect, Key, Outcome, Version};
+use keyward::records::{self, Draft, Listing, Merge, Precondition as Expected, Space, Written};
+use keyward::{Bindings, Commit, Expect, Key, Outcome, Version};
 
 use super::entries::Precondition;
 use super::spaces::Reached;
@@ -11,6 +11,11 @@ use crate::problem::{Problem, Result};
 
 /// How often a change is tried when what is expected changes meanwhile.
 const TRIES_MAX: usize = 32;
+
+/// How many keys are counted at once.
+const COUNTED_TOGETHER: usize = 1_000;
+/// Up to how many records are counted.
+const COUNT_MAX: u64 = 1_000_000;
 
 /// What is to become of a record. What must be so for it is said apart.
 #[derive(Debug, Clone)]
@@ -109,6 +114,40 @@ async fn made(
         Change::Delete => space.delete(key, expect).await,
         Change::Restore(number) => space.restore(key, *number, expect).await,
     }
+}
+
+/// How many records that the caller may list lie below leading values.
+pub(crate) async fn count(reached: &Reached<'_>, values: &Bindings) -> Result<u64> {
+    let mut listing = Listing::new(values.clone()).limit(COUNTED_TOGETHER);
+    let mut count = 0;
+    loop {
+        let listed = reached.space.list(&listing).await?;
+        count += listed.items.len() as u64;
+        if count > COUNT_MAX {
+            let detail = format!("there are more than {COUNT_MAX} records");
+            return Err(Problem::new("limit-exceeded", detail)
+                .hint("Do it in parts, with longer prefixes; nothing was done."));
+        }
+        match listed.next {
+            Some(next) => listing = listing.after(Some(next)),
+            None => return Ok(count),
+        }
+    }
+}
+
+/// Removes the records below leading values, and tells how many. Many are removed in several commits:
+/// what an error leaves behind, the next call removes.
+pub(crate) async fn remove_below(
+    who: &Identity,
+    reached: &Reached<'_>,
+    values: Bindings,
+) -> Result<usize> {
+    let prefix = reached.space.declaration().key.prefix(&values).ok();
+    if let Some(key) = prefix.and_then(|prefix| Key::from_segments(prefix.segments()).ok()) {
+        who.touches(&key);
+    }
+    reached.require(who, Need::Write)?;
+    Ok(reached.space.delete_prefix(values).await?)
 }
 
 /// Remembers a request that had nothing to delete, if that is still so.

@@ -72,7 +72,7 @@ pub(crate) struct Act {
 
 impl Identity {
     /// The one user of a server without credentials.
-    pub(super) fn local() -> Self {
+    pub(crate) fn local() -> Self {
         Self::new("local", "local".to_owned(), Caller::operator(), Scopes::all())
     }
 
@@ -94,6 +94,15 @@ impl Identity {
             sent_bytes: AtomicU64::new(0),
             exhausted: OnceLock::new(),
         }))
+    }
+
+    /// The same caller through an agent, for one request of its own.
+    pub(crate) fn through(&self, agent: &str) -> Self {
+        let Known { tenant, credential, caller, scopes, .. } = &*self.0;
+        let caller = caller.clone().with_agent(agent);
+        let through = Self::new(tenant.name(), credential.clone(), caller, scopes.clone());
+        through.0.sent_bytes.store(self.sent_bytes(), Ordering::Relaxed);
+        through
     }
 
     /// Whose data it is.

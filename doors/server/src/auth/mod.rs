@@ -91,6 +91,11 @@ impl Auth {
         }
     }
 
+    /// Whose tokens are taken, if any are.
+    pub fn issuer(&self) -> Option<&str> {
+        self.tokens.as_ref().map(Tokens::issuer)
+    }
+
     /// Whether no credential is asked for, as far as is known.
     pub fn is_local(&self) -> bool {
         self.local.load(Ordering::Relaxed)

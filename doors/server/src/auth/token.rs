@@ -153,6 +153,11 @@ impl Tokens {
         Ok(Self { issuer, keys, clock })
     }
 
+    /// Whose tokens these are.
+    pub fn issuer(&self) -> &str {
+        &self.issuer.issuer
+    }
+
     /// Keeps up with the issuer's keys. Never ends.
     pub async fn keep_fresh(&self) {
         self.keys.keep_fresh().await;

@@ -62,15 +62,16 @@ pub(crate) fn located(segments: &[&str]) -> Result<(HeaderName, HeaderValue)> {
     let mut path = String::new();
     for segment in segments {
         path.push('/');
-        push_segment(&mut path, segment);
+        path.push_str(&path_segment(segment));
     }
     let value = HeaderValue::try_from(path)
         .map_err(|_| Problem::new("internal", "this key cannot stand in a path"))?;
     Ok((header::LOCATION, value))
 }
 
-/// One more segment of a path, percent-encoded; colons may stand in one as they are.
-fn push_segment(path: &mut String, text: &str) {
+/// A segment of a path, percent-encoded; colons may stand in one as they are.
+pub(crate) fn path_segment(text: &str) -> String {
+    let mut path = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
             byte if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) => {
@@ -79,6 +80,7 @@ fn push_segment(path: &mut String, text: &str) {
             byte => path.push_str(&format!("%{byte:02X}")),
         }
     }
+    path
 }
 
 /// Says in an answer whether an earlier request did it.

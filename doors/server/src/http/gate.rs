@@ -29,15 +29,36 @@ const REQUEST_ID_BYTES_MAX: usize = 64;
 
 /// What a request is called in answers and logs.
 #[derive(Debug, Clone)]
-struct RequestId(Arc<str>);
+pub(crate) struct RequestId(pub Arc<str>);
 
 /// Lets those pass whose credential is good and who do not ask too often, and tells the audit log
 /// what they change.
 pub(super) async fn admit(
     State(app): State<App>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response<Body>> {
+    let_in(app, request, next, Acts::AreRequests).await
+}
+
+/// The same for requests whose acts are told by what does them: a call of a tool may go on after its
+/// request was answered.
+pub(super) async fn admit_calls(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Result<Response<Body>> {
+    let_in(app, request, next, Acts::AreInside).await
+}
+
+/// What is told to the audit log and counted for quotas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Acts {
+    AreRequests,
+    AreInside,
+}
+
+async fn let_in(app: App, mut request: Request, next: Next, acts: Acts) -> Result<Response<Body>> {
     let who = match app.auth().identify(request.headers()).await? {
         Ok(who) => who,
         Err(refusal) => return Ok(turned_away(&app, &request, refusal)),
@@ -49,7 +70,10 @@ pub(super) async fn admit(
     let mut response = match standing.as_ref().map_or(Ok(()), Standing::check) {
         Ok(()) => {
             request.extensions_mut().insert(who.clone());
-            done(&app, &who, request, next).await?
+            match acts {
+                Acts::AreRequests => done(&app, &who, request, next).await?,
+                Acts::AreInside => next.run(request).await,
+            }
         }
         Err(problem) => problem.into_response(),
     };

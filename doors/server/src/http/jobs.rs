@@ -181,7 +181,8 @@ struct TraceBody {
     attempts: u32,
 }
 
-fn job(job: &Job) -> Result<String> {
+/// A job, as text.
+pub(crate) fn job(job: &Job) -> Result<String> {
     let text = Object::new()
         .text("id", &job.id)
         .text("queue", &job.queue)

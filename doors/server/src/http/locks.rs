@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use keyward::locks::{Holder, LockPath, Mode, Renewal, Request, Root, Waiter, Who};
+use keyward::locks::{Holder, LockPath, Mode, Renewal, Request, Root, Ticket, Waiter, Who};
 use serde::Deserialize;
 use serde_json::{Value, json as value};
 use utoipa::{IntoParams, ToSchema};
@@ -17,7 +17,7 @@ use super::entries::page_limit;
 use super::request::{At, Content, Parameters, key};
 use super::text::{Object, quoted};
 use super::ticket;
-use crate::api::locks::{self, Asked, Breaking};
+use crate::api::locks::{self, Asked, Breaking, Granted};
 use crate::app::App;
 use crate::auth::Identity;
 use crate::problem::{Problem, ProblemAnswers, Result};
@@ -45,7 +45,7 @@ enum ModeName {
 /// A lock that is asked for.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct AcquireBody {
+pub(crate) struct AcquireBody {
     /// The key that the locks are below. It belongs to them.
     #[schema(example = "page:7")]
     root: String,
@@ -68,6 +68,35 @@ struct AcquireBody {
     purpose: String,
     /// The ticket of a lock that is held by the same owner: what lies below it is no conflict.
     under: Option<String>,
+}
+
+impl AcquireBody {
+    /// The lock that is meant.
+    pub fn asked(self, app: &App) -> Result<Asked> {
+        Ok(Asked {
+            root: key(&self.root)?,
+            paths: self.paths,
+            mode: match self.mode {
+                ModeName::Exclusive => Mode::Exclusive,
+                ModeName::Shared => Mode::Shared,
+            },
+            ttl: self.ttl.map_or(Ok(Request::TTL_DEFAULT), |ttl| seconds("a ttl", ttl))?,
+            wait: app.waits().bounded(self.wait)?,
+            purpose: self.purpose,
+            under: self.under.as_deref().map(ticket::read).transpose()?,
+        })
+    }
+}
+
+/// A lock that was granted, as text.
+pub(crate) fn granted(asked: &Asked, granted: &Granted) -> Result<String> {
+    let text = Object::new()
+        .text("ticket", &ticket::text(&granted.ticket)?)
+        .raw("token", &granted.ticket.token().to_string())
+        .text("root", &asked.root.to_string())
+        .list("paths", granted.paths.iter().map(|path| quoted(path)))
+        .text("mode", &granted.mode.to_string());
+    Ok(leased(text, granted.lease).finish())
 }
 
 /// A lock that is held.
@@ -116,27 +145,10 @@ async fn acquire(
 ) -> Result<Response<Body>> {
     let asked: AcquireBody = content.read()?;
     let mark = content.mark(&who)?;
-    let asked = Asked {
-        root: key(&asked.root)?,
-        paths: asked.paths,
-        mode: match asked.mode {
-            ModeName::Exclusive => Mode::Exclusive,
-            ModeName::Shared => Mode::Shared,
-        },
-        ttl: asked.ttl.map_or(Ok(Request::TTL_DEFAULT), |ttl| seconds("a ttl", ttl))?,
-        wait: app.waits().bounded(asked.wait)?,
-        purpose: asked.purpose,
-        under: asked.under.as_deref().map(ticket::read).transpose()?,
-    };
+    let asked = asked.asked(&app)?;
     let acquiring = locks::acquire(&who, app.store(&store)?, &asked, mark.as_ref());
-    let granted = app.waits().during(asked.wait, app.lifecycle(), acquiring).await?;
-    let text = Object::new()
-        .text("ticket", &ticket::text(&granted.ticket)?)
-        .raw("token", &granted.ticket.token().to_string())
-        .text("root", &asked.root.to_string())
-        .list("paths", granted.paths.iter().map(|path| quoted(path)))
-        .text("mode", &granted.mode.to_string());
-    Ok(json(StatusCode::OK, leased(text, granted.lease).finish()))
+    let held = app.waits().during(asked.wait, app.lifecycle(), acquiring).await?;
+    Ok(json(StatusCode::OK, granted(&asked, &held)?))
 }
 
 /// What is said about a lease.
@@ -155,13 +167,13 @@ pub(super) fn seconds(what: &str, seconds: f64) -> Result<Duration> {
 /// A lock that is to be renewed.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct RenewBody {
+pub(crate) struct RenewBody {
     /// The ticket.
-    ticket: String,
+    pub ticket: String,
     /// Whether everything that was sent under this ticket and has not landed yet is refused from now
     /// on: for after a change whose answer was lost. The answer then has the ticket to go on with.
     #[serde(default)]
-    outrun: bool,
+    pub outrun: bool,
 }
 
 /// A lease that was renewed.
@@ -196,15 +208,20 @@ async fn renew(
     let RenewBody { ticket, outrun } = content.read()?;
     let held = ticket::read(&ticket)?;
     let (held, lease) = locks::renew(&who, app.store(&store)?, held, outrun).await?;
+    Ok(json(StatusCode::OK, renewed(&held, lease)?))
+}
+
+/// A lock that was renewed, as text.
+pub(crate) fn renewed(held: &Ticket, lease: Renewal) -> Result<String> {
     let text =
-        Object::new().text("ticket", &ticket::text(&held)?).raw("token", &held.token().to_string());
-    Ok(json(StatusCode::OK, leased(text, lease).finish()))
+        Object::new().text("ticket", &ticket::text(held)?).raw("token", &held.token().to_string());
+    Ok(leased(text, lease).finish())
 }
 
 /// A ticket.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TicketBody {
+pub(crate) struct TicketBody {
     /// The ticket.
     pub ticket: String,
 }

@@ -1,7 +1,7 @@
 //! The API over HTTP: thin handlers over `api`.
 
 mod agents;
-mod answer;
+pub(crate) mod answer;
 mod attempts;
 mod audit;
 mod batches;
@@ -10,31 +10,31 @@ mod claims;
 mod commits;
 mod conditional;
 mod dead_letters;
-mod entries;
-mod gate;
+pub(crate) mod entries;
+pub(crate) mod gate;
 mod health;
 mod history;
-mod jobs;
+pub(crate) mod jobs;
 mod keys;
-mod locks;
+pub(crate) mod locks;
 mod messages;
 mod migrations;
 mod pages;
-mod places;
-mod questions;
-mod queues;
+pub(crate) mod places;
+pub(crate) mod questions;
+pub(crate) mod queues;
 mod raw;
-mod records;
-mod request;
+pub(crate) mod records;
+pub(crate) mod request;
 mod schema;
-mod spaces;
-mod stores;
-mod text;
-mod ticket;
-mod ttl;
+pub(crate) mod spaces;
+pub(crate) mod stores;
+pub(crate) mod text;
+pub(crate) mod ticket;
+pub(crate) mod ttl;
 mod users;
-mod variables;
-mod watch;
+pub(crate) mod variables;
+pub(crate) mod watch;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -43,6 +43,7 @@ use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
+use crate::mcp::Endpoint;
 use crate::problem::Problem;
 
 /// The routes that need a credential, with their description.
@@ -119,11 +120,13 @@ pub fn openapi() -> OpenApi {
 }
 
 /// Everything that is answered.
-pub(crate) fn router(app: App) -> Router {
+pub(crate) fn router(app: App, mcp: &Endpoint) -> Router {
     let (api, description) = described();
     let api = api.layer(from_fn_with_state(app.clone(), gate::admit));
+    let tools = mcp.routes().layer(from_fn_with_state(app.clone(), gate::admit_calls));
     Router::new()
         .merge(api)
+        .merge(mcp.guarded(tools))
         .merge(pages::routes(description))
         .merge(health::routes())
         .fallback(nothing_here)

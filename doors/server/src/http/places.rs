@@ -3,8 +3,8 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use keyward::records::PlaceQuery;
 use keyward::records::geo::{BoundingBox, Circle, Point};
+use keyward::records::{Near, Neighbours, PlaceQuery};
 use keyward::schema::{Index, IndexKind, Space as Declaration};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -30,7 +30,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// A circle, and what must hold besides.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct NearBody<'b> {
+pub(crate) struct NearBody<'b> {
     /// The index of places; may be left out where there is one.
     index: Option<String>,
     /// Degrees north.
@@ -53,6 +53,23 @@ struct NearBody<'b> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
     filter: Option<&'b RawValue>,
+}
+
+impl NearBody<'_> {
+    /// The question that is meant, to a space.
+    pub fn near(self, declaration: &Declaration) -> Result<Near> {
+        let centre = Point::new(self.lat, self.lon).map_err(no_area)?;
+        let circle = Circle::new(centre, self.radius_m).map_err(no_area)?;
+        let index = place_index(declaration, self.index)?;
+        Ok(Near {
+            owner: self.owner,
+            limit: page_limit(self.limit)?,
+            cursor: self.cursor,
+            filter: filter(self.filter)?,
+            fields: fields(&self.fields)?,
+            ..Near::new(index, circle)
+        })
+    }
 }
 
 /// A box, and what must hold besides. One whose west is greater than its east goes across the 180th
@@ -157,29 +174,24 @@ async fn near(
 ) -> Result<Response<Body>> {
     let reached = reach(&who, app.stores(), &space)?;
     let asked: NearBody<'_> = content.read()?;
-    let centre = Point::new(asked.lat, asked.lon).map_err(no_area)?;
-    let circle = Circle::new(centre, asked.radius_m).map_err(no_area)?;
-    let index = place_index(reached.space.declaration(), asked.index)?;
-    let near = PlaceQuery {
-        owner: asked.owner,
-        limit: page_limit(asked.limit)?,
-        cursor: asked.cursor,
-        filter: filter(asked.filter)?,
-        fields: fields(&asked.fields)?,
-        ..PlaceQuery::new(index, circle)
-    };
+    let near = asked.near(reached.space.declaration())?;
     let found = reached.space.near(&near).await?;
+    Ok(json(StatusCode::OK, neighbours(&found)))
+}
+
+/// What is near, as text.
+pub(crate) fn neighbours(found: &Neighbours) -> String {
     let records = found.found.iter().map(|it| {
         let distance_m = format!("{:.3}", it.distance_m);
         text::record(&it.record).raw("distance_m", &distance_m).finish()
     });
-    let text = Object::new()
+    Object::new()
         .list("records", records)
         .optional("next", found.next.as_deref())
         .raw("cut_short", &found.cut_short.to_string())
         .text("guarantee", tier(found.guarantee))
-        .raw("read", &text::read(&found.read));
-    Ok(json(StatusCode::OK, text.finish()))
+        .raw("read", &text::read(&found.read))
+        .finish()
 }
 
 /// Finds the places in a box.

@@ -34,7 +34,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// A question to an index, or to the keys themselves.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct QuestionBody<'b> {
+pub(crate) struct QuestionBody<'b> {
     /// The index to ask. Without one, records are read in the order of their keys.
     index: Option<String>,
     /// Without an index: the values of the key's leading variables. The owner may be left out.
@@ -86,7 +86,8 @@ struct QuestionBody<'b> {
 }
 
 impl QuestionBody<'_> {
-    fn query(self, pattern: &Pattern) -> Result<Query> {
+    /// The question that is meant, to a space with such keys.
+    pub fn query(self, pattern: &Pattern) -> Result<Query> {
         let span = self.span()?;
         let mut query = match (self.index, &self.values) {
             (Some(_), Some(_)) => {

@@ -30,7 +30,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct PageParameters {
+pub(crate) struct PageParameters {
     /// At most so many items.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,

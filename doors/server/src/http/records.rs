@@ -3,8 +3,8 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
-use keyward::records::{Arrays, Draft, ListedItem, Listing, Merge};
-use keyward::{Json, Order};
+use keyward::records::{Arrays, Draft, Listed, ListedItem, Listing, Merge};
+use keyward::{Json, Order, Pattern, Tier};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -356,7 +356,7 @@ async fn create(
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct RecordListParameters {
+pub(crate) struct RecordListParameters {
     /// Below which prefix of the space's keys: segments with colons between and after them. Everything
     /// of the caller's, if left out.
     #[serde(default)]
@@ -376,6 +376,31 @@ struct RecordListParameters {
     /// How many keys may be looked at for one page.
     #[param(minimum = 1, maximum = 100000)]
     budget: Option<usize>,
+}
+
+impl RecordListParameters {
+    /// The listing that is meant, of a space with such keys.
+    pub fn listing(self, pattern: &Pattern) -> Result<Listing> {
+        let values = leading(pattern, &prefix(&self.prefix)?)?;
+        let mut listing = Listing::new(values).limit(page_limit(self.limit)?).after(self.cursor);
+        listing.depth = self.depth;
+        listing.order = if self.descending { Order::Descending } else { Order::Ascending };
+        listing.budget = self.budget.unwrap_or(listing.budget);
+        Ok(listing)
+    }
+}
+
+/// A page of a space's keys, as text.
+pub(crate) fn keys(listed: &Listed, guarantee: Tier) -> String {
+    let items = listed.items.iter().map(|item| match item {
+        ListedItem::Key(key) => Object::new().text("key", &key.to_string()).finish(),
+        ListedItem::Prefix(prefix) => Object::new().text("prefix", &prefix.to_string()).finish(),
+    });
+    Object::new()
+        .list("items", items)
+        .optional("next", listed.next.as_deref())
+        .text("guarantee", tier(guarantee))
+        .finish()
 }
 
 /// A page of a space's keys.
@@ -419,19 +444,7 @@ async fn list(
     Parameters(asked): Parameters<RecordListParameters>,
 ) -> Result<Response<Body>> {
     let reached = reach(&who, app.stores(), &space)?;
-    let values = leading(&reached.space.declaration().key, &prefix(&asked.prefix)?)?;
-    let mut listing = Listing::new(values).limit(page_limit(asked.limit)?).after(asked.cursor);
-    listing.depth = asked.depth;
-    listing.order = if asked.descending { Order::Descending } else { Order::Ascending };
-    listing.budget = asked.budget.unwrap_or(listing.budget);
+    let listing = asked.listing(&reached.space.declaration().key)?;
     let listed = reached.space.list(&listing).await?;
-    let items = listed.items.iter().map(|item| match item {
-        ListedItem::Key(key) => Object::new().text("key", &key.to_string()).finish(),
-        ListedItem::Prefix(prefix) => Object::new().text("prefix", &prefix.to_string()).finish(),
-    });
-    let page = Object::new()
-        .list("items", items)
-        .optional("next", listed.next.as_deref())
-        .text("guarantee", tier(reached.space.guarantee()));
-    Ok(json(StatusCode::OK, page.finish()))
+    Ok(json(StatusCode::OK, keys(&listed, reached.space.guarantee())))
 }

@@ -129,6 +129,11 @@ impl Content {
         &self.headers
     }
 
+    /// The body as it came.
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
     fn require_type(&self, known: &[&str]) -> Result<()> {
         let Some(given) = self.headers.get(header::CONTENT_TYPE) else { return Ok(()) };
         let given = given.to_str().unwrap_or_default();

@@ -26,7 +26,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// A declared space.
 #[derive(Debug, Serialize, ToSchema)]
-struct SpaceBody {
+pub(crate) struct SpaceBody {
     name: String,
     /// The store it lives in.
     store: String,
@@ -103,7 +103,7 @@ struct IndexedField {
 
 /// Declared spaces.
 #[derive(Debug, Serialize, ToSchema)]
-struct SpacesBody {
+pub(crate) struct SpacesBody {
     items: Vec<SpaceBody>,
 }
 
@@ -203,15 +203,20 @@ fn index_body(index: &Index, catalog: &CatalogContent) -> IndexBody {
     responses((status = 200, description = "Spaces, by store and name", body = SpacesBody), ProblemAnswers),
 )]
 async fn list(State(app): State<App>, who: Identity) -> Result<Response<Body>> {
+    answer(&reached(&app, &who).await?)
+}
+
+/// The spaces that a caller reaches.
+pub(crate) async fn reached(app: &App, who: &Identity) -> Result<SpacesBody> {
     let mut items = Vec::new();
-    for (served, spaces) in spaces::list(&who, app.stores()) {
+    for (served, spaces) in spaces::list(who, app.stores()) {
         if spaces.is_empty() {
             continue;
         }
         let catalog = served.records.catalog().await?;
         items.extend(spaces.iter().map(|space| body(served, space, &catalog)));
     }
-    answer(&SpacesBody { items })
+    Ok(SpacesBody { items })
 }
 
 /// Shows what is declared about a space.
@@ -227,7 +232,12 @@ async fn show(
     who: Identity,
     At(space): At<String>,
 ) -> Result<Response<Body>> {
-    let reached = reach(&who, app.stores(), &space)?;
+    answer(&one(&app, &who, &space).await?)
+}
+
+/// A space that a caller reaches.
+pub(crate) async fn one(app: &App, who: &Identity, space: &str) -> Result<SpaceBody> {
+    let reached = reach(who, app.stores(), space)?;
     let catalog = reached.served.records.catalog().await?;
-    answer(&body(reached.served, reached.space.declaration(), &catalog))
+    Ok(body(reached.served, reached.space.declaration(), &catalog))
 }

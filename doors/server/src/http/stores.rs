@@ -144,7 +144,7 @@ struct StoresBody {
 }
 
 /// The name of a tier.
-pub(super) fn tier(tier: Tier) -> &'static str {
+pub(crate) fn tier(tier: Tier) -> &'static str {
     match tier {
         Tier::Atomic => "atomic",
         Tier::Recoverable => "recoverable",

@@ -14,14 +14,14 @@ const LOCK: &str = "keyward-lock";
 const TICKET: &str = "keyward-ticket";
 
 /// A ticket as a client gets it.
-pub(super) fn text(ticket: &impl Serialize) -> Result<String> {
+pub(crate) fn text(ticket: &impl Serialize) -> Result<String> {
     let json = serde_json::to_vec(ticket)
         .map_err(|error| Problem::new("internal", format!("a ticket has no text: {error}")))?;
     Ok(BASE64URL_NOPAD.encode(&json))
 }
 
 /// A ticket that a client gives.
-pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     let json = BASE64URL_NOPAD.decode(text.as_bytes()).ok();
     json.and_then(|json| serde_json::from_slice(&json).ok()).ok_or_else(|| {
         Problem::invalid("this is no ticket").hint("Send a ticket as it was given, all of it.")

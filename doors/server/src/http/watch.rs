@@ -123,7 +123,7 @@ pub(super) fn told(
 }
 
 /// A watch that is open, until this is dropped.
-pub(super) struct Open {
+pub(crate) struct Open {
     _permit: OwnedSemaphorePermit,
     _counted: Counted,
 }
@@ -144,7 +144,7 @@ impl Open {
 }
 
 /// Waits until a watch must end: the server stops, or the credential is no longer valid.
-pub(super) async fn over(app: App, headers: HeaderMap) {
+pub(crate) async fn over(app: App, headers: HeaderMap) {
     let invalid = async {
         loop {
             tokio::time::sleep(app.limits().recheck_interval).await;

@@ -1,0 +1,102 @@
+//! Answers and problems, in words for a model.
+
+use std::fmt::Write;
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::Value;
+
+use crate::problem::Problem;
+
+/// A tool's answer: JSON, as text and as structure. The text has every digit that is stored; the
+/// structure has what the protocol's library makes of it.
+pub(super) fn told(text: String) -> CallToolResult {
+    match serde_json::from_str::<Value>(&text) {
+        Ok(structure) => {
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = Some(structure);
+            result
+        }
+        Err(_) => failed(
+            &Problem::new(
+                "unsupported",
+                "the answer has a number that is too large for this protocol",
+            )
+            .hint("Read it over HTTP, or ask for other fields."),
+            "",
+        ),
+    }
+}
+
+/// Why a tool did not do it, and what to call next.
+pub(super) fn failed(problem: &Problem, next: &str) -> CallToolResult {
+    // Only text: what is said of structure is the schema of an answer, and this is none.
+    CallToolResult::error(vec![ContentBlock::text(words(problem, next))])
+}
+
+fn words(problem: &Problem, next: &str) -> String {
+    let mut text = format!("{}: {}.", problem.code(), problem.detail().trim_end_matches('.'));
+    let advice = problem.advice();
+    if !advice.is_empty() && !is_of_http(advice) {
+        let _ = write!(text, "\nWhat to do: {advice}");
+    }
+    if !next.is_empty() {
+        let _ = write!(text, "\nNext: {next}");
+    }
+    if problem.is_retryable() {
+        text.push_str("\nThe same call may succeed later.");
+    }
+    if !problem.more().is_empty() {
+        let more = Value::Object(problem.more().clone());
+        let _ = write!(text, "\nMore: {more}");
+    }
+    text
+}
+
+/// Whether advice speaks of routes and headers, which nobody here has.
+fn is_of_http(advice: &str) -> bool {
+    ["GET ", "/v1/", "?root", "Idempotency-Key", "Authorization", "header", "change the path"]
+        .iter()
+        .any(|word| advice.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(result: &CallToolResult) -> &str {
+        &result.content[0].as_text().unwrap().text
+    }
+
+    #[test]
+    fn an_answer_is_text_and_structure() {
+        let answer = told(r#"{"n":1.10,"b":2}"#.to_owned());
+        assert_eq!(text(&answer), r#"{"n":1.10,"b":2}"#);
+        assert_eq!(answer.structured_content.unwrap()["n"], 1.1);
+        assert_eq!(answer.is_error, Some(false));
+    }
+
+    #[test]
+    fn a_problem_says_what_to_do_and_what_to_call() {
+        let problem = Problem::new("locked", "it is held by eve").hint("Wait.").retryable();
+        let answer = failed(&problem.with("age", 7), "call lock_acquire with wait: 20.");
+        assert_eq!(answer.is_error, Some(true));
+        assert_eq!(answer.structured_content, None);
+        assert_eq!(
+            text(&answer),
+            "locked: it is held by eve.\nWhat to do: Wait.\nNext: call lock_acquire with wait: \
+             20.\nThe same call may succeed later.\nMore: {\"age\":7}"
+        );
+    }
+
+    #[test]
+    fn advice_about_routes_is_not_passed_on() {
+        let problem = Problem::new("unknown-space", "no").hint("GET /v1/spaces lists them.");
+        assert!(!text(&failed(&problem, "")).contains("GET"));
+    }
+
+    #[test]
+    fn a_number_beyond_the_protocol_is_a_problem_and_no_wrong_number() {
+        let answer = told(r#"{"n":1e400}"#.to_owned());
+        assert_eq!(answer.is_error, Some(true));
+    }
+}

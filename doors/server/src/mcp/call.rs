@@ -1,0 +1,87 @@
+//! One call of a tool: who calls, with what, and how far it is.
+
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use rmcp::model::{JsonObject, ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RequestContext};
+use rmcp::{ErrorData, RoleServer};
+
+use super::arguments::{Arguments, Sent};
+use crate::app::App;
+use crate::auth::Identity;
+use crate::http::gate::RequestId;
+
+/// The longest name of an agent that is remembered.
+const AGENT_BYTES_MAX: usize = 200;
+
+/// Who sends a message, through which agent. Over HTTP, the gate has said who it is; over standard
+/// input, the transport has.
+pub(super) fn caller(context: &RequestContext<RoleServer>) -> Result<Identity, ErrorData> {
+    let parts = context.extensions.get::<Parts>();
+    let who = context
+        .extensions
+        .get::<Identity>()
+        .or_else(|| parts.and_then(|parts| parts.extensions.get::<Identity>()))
+        .ok_or_else(|| ErrorData::internal_error("nobody has said who is calling", None))?;
+    let agent = context.client_info().map(|client| client.name).unwrap_or_default();
+    let agent: String = agent.chars().filter(|letter| !letter.is_control()).collect();
+    Ok(match agent.is_empty() || agent.len() > AGENT_BYTES_MAX {
+        true => who.clone(),
+        false => who.through(&agent),
+    })
+}
+
+/// The headers that a message came with, over HTTP.
+pub(super) fn headers(context: &RequestContext<RoleServer>) -> Option<&HeaderMap> {
+    context.extensions.get::<Parts>().map(|parts| &parts.headers)
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub app: App,
+    pub who: Identity,
+    pub tool: String,
+    pub arguments: Arguments,
+    /// What the request is called in logs.
+    pub request: String,
+    /// What the caller has agreed to be done, and to how many.
+    pub confirmed: Option<u64>,
+    progress: Option<(Peer<RoleServer>, ProgressToken)>,
+}
+
+impl Call {
+    pub fn new(
+        app: &App,
+        tool: &str,
+        arguments: Option<&JsonObject>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Self, ErrorData> {
+        let parts = context.extensions.get::<Parts>();
+        let within = |parts: &Parts| parts.extensions.get::<Sent>().cloned();
+        let sent = context.extensions.get::<Sent>().cloned().or_else(|| parts.and_then(within));
+        let request = parts.and_then(|parts| parts.extensions.get::<RequestId>());
+        let request = request
+            .map_or_else(|| format!("{}-{}", app.run(), context.id), |request| request.0.clone());
+        Ok(Self {
+            app: app.clone(),
+            who: caller(context)?,
+            tool: tool.to_owned(),
+            arguments: Arguments::new(sent.as_ref(), arguments),
+            request,
+            confirmed: None,
+            progress: context.meta.get_progress_token().map(|token| (context.peer.clone(), token)),
+        })
+    }
+
+    /// Tells how far it is, if the client wants to know. A client that cannot be told is not waited for.
+    pub async fn reach(&self, done: u64, total: Option<u64>, message: &str) {
+        let Some((peer, token)) = &self.progress else { return };
+        let mut told = ProgressNotificationParam::new(token.clone(), done as f64);
+        told.total = total.map(|total| total as f64);
+        told.message = Some(message.to_owned());
+        if let Err(error) = peer.notify_progress(told).await {
+            tracing::debug!(%error, "a client could not be told how far a call is");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What an argument may become, while somebody is writing it.
+
+use rmcp::model::{
+    ArgumentInfo, CompleteRequestParams, CompletionContext, CompletionInfo, Reference,
+};
+
+use super::resources::{keys_like, reached};
+use crate::api::spaces;
+use crate::app::App;
+use crate::auth::{Identity, Need, Target};
+
+/// What the argument of a prompt or of a resource's address may become: only what the caller reaches.
+pub(super) async fn complete(
+    app: &App,
+    who: &Identity,
+    request: &CompleteRequestParams,
+) -> CompletionInfo {
+    let ArgumentInfo { name, value, .. } = &request.argument;
+    let given = |name: &str| {
+        let context: Option<&CompletionContext> = request.context.as_ref();
+        context.and_then(|context| context.get_argument(name)).cloned()
+    };
+    let known = match (&request.r#ref, name.as_str()) {
+        (Reference::Resource(_) | Reference::Prompt(_), "store") => stores(app, who),
+        (Reference::Resource(_) | Reference::Prompt(_), "space") => {
+            space_names(app, who, given("store").as_deref())
+        }
+        (Reference::Resource(_) | Reference::Prompt(_), "key") => {
+            return keys(app, who, given("store"), given("space"), value).await;
+        }
+        _ => Vec::new(),
+    };
+    let fitting = known.into_iter().filter(|word| word.starts_with(value.as_str())).collect();
+    limited(fitting)
+}
+
+fn stores(app: &App, who: &Identity) -> Vec<String> {
+    let reads = |name: &str| who.scopes().allow(Need::Read, &Target::Store(name));
+    let with_spaces = spaces::list(who, app.stores());
+    with_spaces
+        .filter(|(served, spaces)| !spaces.is_empty() || reads(&served.name))
+        .map(|(served, _)| served.name.clone())
+        .collect()
+}
+
+fn space_names(app: &App, who: &Identity, store: Option<&str>) -> Vec<String> {
+    spaces::list(who, app.stores())
+        .filter(|(served, _)| store.is_none_or(|store| served.name == store))
+        .flat_map(|(_, spaces)| spaces.into_iter().map(|space| space.name.clone()))
+        .collect()
+}
+
+async fn keys(
+    app: &App,
+    who: &Identity,
+    store: Option<String>,
+    space: Option<String>,
+    begun: &str,
+) -> CompletionInfo {
+    let Some(space) = space else { return limited(Vec::new()) };
+    let store = match store {
+        Some(store) => store,
+        None => match app.stores().space(&space) {
+            Some((served, _)) => served.name.clone(),
+            None => return limited(Vec::new()),
+        },
+    };
+    let found = match reached(app, who, &store, &space) {
+        Ok(reached) => keys_like(&reached, begun).await,
+        Err(problem) => Err(problem),
+    };
+    // Whoever may not look has nothing to choose from.
+    limited(found.unwrap_or_default().iter().map(ToString::to_string).collect())
+}
+
+fn limited(mut words: Vec<String>) -> CompletionInfo {
+    let more = words.len() > CompletionInfo::MAX_VALUES;
+    words.truncate(CompletionInfo::MAX_VALUES);
+    let mut info = CompletionInfo::default();
+    info.values = words;
+    info.has_more = Some(more);
+    info
+}

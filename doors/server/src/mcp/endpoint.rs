@@ -1,0 +1,247 @@
+//! MCP over HTTP: `/mcp`.
+//!
+//! A request passes, in this order: the check of host and origin, the gate (credential, rates), the
+//! check whose session it is, and the protocol's library, which hands messages to the handler.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::IntoResponse;
+use axum::routing::{any, get};
+use futures_util::StreamExt;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use serde_json::json;
+use std::borrow::Cow;
+
+use super::McpOptions;
+use super::arguments::Sent;
+use super::handler::{Handler, Shared};
+use super::hosts::Hosts;
+use super::sessions::Sessions;
+use crate::app::App;
+use crate::auth::Identity;
+use crate::http::answer::json as json_answer;
+use crate::http::request::Content;
+use crate::http::watch::{Open, over};
+use crate::problem::{Problem, Result};
+
+const PATH: &str = "/mcp";
+const METADATA: &str = "/.well-known/oauth-protected-resource";
+const METADATA_OF_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+type Service = StreamableHttpService<Handler, LocalSessionManager>;
+
+/// Where agents reach a server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint(Arc<Inner>);
+
+struct Inner {
+    app: App,
+    service: Option<Service>,
+    sessions: Sessions,
+    hosts: Hosts,
+    public_url: Option<String>,
+    scheme: &'static str,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// One for a server that is told this, and answers over TLS or not.
+    pub fn new(app: App, options: &McpOptions, tls: bool) -> Self {
+        let sessions = Sessions::new(options);
+        // Hosts and origins are checked before the credential, and bodies where they are read.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_json_response(true)
+            .with_max_request_body_bytes(app.limits().body_bytes_max);
+        let service = match Shared::new(app.clone(), options.fixtures) {
+            Ok(shared) => Some(StreamableHttpService::new(
+                move || Ok(Handler::new(&shared)),
+                sessions.manager(),
+                config,
+            )),
+            Err(problem) => {
+                tracing::error!(detail = problem.detail(), "there are no tools for agents");
+                None
+            }
+        };
+        let public_url = options.public_url.as_deref();
+        Self(Arc::new(Inner {
+            app,
+            service,
+            sessions,
+            hosts: Hosts::new(options),
+            public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
+            scheme: if tls { "https" } else { "http" },
+        }))
+    }
+
+    /// What needs a credential.
+    pub fn routes(&self) -> Router<App> {
+        let endpoint = self.clone();
+        let answer = move |State(app): State<App>, request: Request| {
+            let endpoint = endpoint.clone();
+            async move { endpoint.answer(&app, request).await }
+        };
+        Router::new().route(PATH, any(answer))
+    }
+
+    /// The same with what needs none, behind the check of host and origin.
+    pub fn guarded(&self, routes: Router<App>) -> Router<App> {
+        let endpoint = self.clone();
+        let metadata = move |request: Request| {
+            let endpoint = endpoint.clone();
+            async move { endpoint.metadata(&request) }
+        };
+        routes
+            .route(METADATA, get(metadata.clone()))
+            .route(METADATA_OF_PATH, get(metadata))
+            .layer(from_fn_with_state(self.clone(), admit))
+    }
+
+    /// Ends all sessions.
+    pub async fn close(&self) {
+        self.0.sessions.close().await;
+    }
+
+    async fn answer(&self, app: &App, request: Request) -> Result<Response<Body>> {
+        let Some(service) = &self.0.service else {
+            return Err(Problem::new("internal", "there is no randomness for agents' states"));
+        };
+        let who = request.extensions().get::<Identity>().cloned().ok_or_else(|| {
+            Problem::new("internal", "this route is not behind the check of credentials")
+        })?;
+        let session = request.headers().get(SESSION).cloned();
+        let session = session.as_ref().map(|id| id.to_str().unwrap_or_default());
+        if let Some(id) = session {
+            self.0.sessions.admit(id, &who).await?;
+        }
+        let (request, method) = whole(app, request).await?;
+        if method == Waits::Initialize && session.is_none() {
+            self.0.sessions.admit_one_more().await?;
+        }
+        let (is_delete, headers) = (request.method() == Method::DELETE, request.headers().clone());
+        // Held until the last event was sent.
+        let open = match method {
+            Waits::Stream => Some(Open::new(app)?),
+            _ => None,
+        };
+        let response = service.handle(request).await;
+        if let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
+            self.0.sessions.begin(id, &who).await;
+        }
+        if let (true, Some(id)) = (is_delete && response.status().is_success(), session) {
+            self.0.sessions.end(id).await;
+        }
+        let (parts, body) = response.into_parts();
+        let body = match open {
+            None => Body::new(body),
+            Some(open) => {
+                let events = Body::new(body).into_data_stream().map(move |event| {
+                    let _held = &open;
+                    event
+                });
+                Body::from_stream(events.take_until(Box::pin(over(app.clone(), headers))))
+            }
+        };
+        Ok(Response::from_parts(parts, body))
+    }
+
+    /// Where clients find the server, as the request or the configuration says.
+    fn base(&self, request: &Request) -> String {
+        let Inner { public_url, scheme, .. } = &*self.0;
+        match public_url {
+            Some(url) => url.clone(),
+            None => {
+                let host = request.headers().get(header::HOST);
+                let host = host.and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+                format!("{scheme}://{host}")
+            }
+        }
+    }
+
+    /// What a client needs to know to get a token (RFC 9728).
+    fn metadata(&self, request: &Request) -> Response<Body> {
+        let auth = self.0.app.auth();
+        if auth.is_local() {
+            return Problem::not_found("this server asks for no credential").into_response();
+        }
+        let base = self.base(request);
+        let mut told = json!({
+            "resource": format!("{base}{PATH}"),
+            "resource_name": "Keyward",
+            "bearer_methods_supported": ["header"],
+            "scopes_supported": ["read:*", "write:*"],
+            "resource_documentation": format!("{base}/docs/"),
+        });
+        if let Some(issuer) = auth.issuer() {
+            told["authorization_servers"] = json!([issuer]);
+        }
+        json_answer(StatusCode::OK, told.to_string())
+    }
+}
+
+/// Refuses other hosts and other sites' pages, and tells those without a credential where to get one.
+async fn admit(
+    State(endpoint): State<Endpoint>,
+    request: Request,
+    next: Next,
+) -> Result<Response<Body>, Problem> {
+    endpoint.0.hosts.admit(request.headers())?;
+    let metadata = format!("{}{METADATA_OF_PATH}", endpoint.base(&request));
+    let mut response = next.run(request).await;
+    if response.status() == StatusCode::UNAUTHORIZED
+        && let Ok(challenge) =
+            HeaderValue::try_from(format!("Bearer resource_metadata=\"{metadata}\""))
+    {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    Ok(response)
+}
+
+/// What is asked for, as far as it matters for how it is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// A new session.
+    Initialize,
+    /// What the server tells of its own accord, for as long as the client listens.
+    Stream,
+    /// Anything else.
+    Answer,
+}
+
+#[derive(Deserialize)]
+struct Peek<'b> {
+    #[serde(borrow)]
+    method: Option<Cow<'b, str>>,
+}
+
+/// The request with its whole body at hand, so that arguments can be read as they were written.
+async fn whole(app: &App, request: Request) -> Result<(Request, Waits)> {
+    if request.method() != Method::POST {
+        let waits = if request.method() == Method::GET { Waits::Stream } else { Waits::Answer };
+        return Ok((request, waits));
+    }
+    let (mut parts, body) = request.into_parts();
+    let content = Content::from_request(Request::from_parts(parts.clone(), body), app).await?;
+    let bytes: Bytes = content.into_bytes();
+    let peeked: Option<Peek<'_>> = serde_json::from_slice(&bytes).ok();
+    let waits = match peeked.and_then(|peeked| peeked.method).as_deref() {
+        Some("initialize") => Waits::Initialize,
+        _ => Waits::Answer,
+    };
+    parts.extensions.insert(Sent(bytes.clone()));
+    Ok((Request::from_parts(parts, Body::from(bytes)), waits))
+}

@@ -1,0 +1,29 @@
+//! The Model Context Protocol: what agents call.
+//!
+//! One [`Handler`](handler::Handler) answers, and knows no wires. It is spoken to over HTTP at `/mcp`
+//! (`endpoint`), behind the same gate as everything else, and over standard input and output
+//! (`stdio`), for the local user. What its tools do are the functions of `api`; here their arguments
+//! are read, and their answers and problems put into words for a model.
+
+mod answer;
+mod arguments;
+mod call;
+mod completion;
+mod confirm;
+mod endpoint;
+mod fixtures;
+mod handler;
+mod hosts;
+mod options;
+mod prompts;
+mod resources;
+mod seal;
+mod sessions;
+mod stdio;
+mod subscriptions;
+mod tools;
+mod uri;
+
+pub(crate) use endpoint::Endpoint;
+pub use options::McpOptions;
+pub use stdio::serve_mcp;

@@ -1,0 +1,118 @@
+//! Telling clients which resources changed, from the feed of the store.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt};
+use keyward::{Bindings, Event, Key, KeyRange};
+use tokio::task::AbortHandle;
+
+use super::resources::reached;
+use super::uri::Address;
+use crate::api::reach::is_shown;
+use crate::app::App;
+use crate::auth::Identity;
+use crate::problem::{Problem, Result};
+
+/// How many resources one client watches.
+pub(super) const WATCHED_MAX: usize = 64;
+
+/// Whether a resource can be subscribed to, as far as its address says.
+pub(super) fn can_be_watched(uri: &str) -> bool {
+    matches!(Address::parse(uri), Some(Address::Records { .. } | Address::Record { .. }))
+}
+
+/// A sign each time a resource changes, for somebody who may read it. Ends when it cannot be watched
+/// any longer.
+pub(super) fn changes(
+    app: &App,
+    who: &Identity,
+    uri: &str,
+) -> Result<impl Stream<Item = ()> + Send + use<>> {
+    let unwatched = || {
+        Problem::not_found("there is no resource of this address that can be subscribed to")
+            .hint("Subscribe to the records of a space, or to one of them.")
+    };
+    let address = Address::parse(uri).ok_or_else(unwatched)?;
+    let (reached, range, only) = match &address {
+        Address::Records { store, space } => {
+            let reached = reached(app, who, store, space)?;
+            let range = reached.space.range(Bindings::new())?;
+            (reached, range, None)
+        }
+        Address::Record { store, space, key } => {
+            let reached = reached(app, who, store, space)?;
+            // Only below what the caller may list.
+            let within = reached.space.range(Bindings::new())?.contains(key);
+            if !within || !reached.space.declaration().key.matches(key) {
+                return Err(unwatched());
+            }
+            (reached, KeyRange::exactly(key), Some(key.clone()))
+        }
+        _ => return Err(unwatched()),
+    };
+    let pattern = reached.space.declaration().key.clone();
+    let events = reached.served.feed.watch(range, None, is_shown);
+    Ok(events.filter_map(move |event| {
+        let is_of_it = |key: &Key| match &only {
+            Some(only) => key == only,
+            None => pattern.matches(key),
+        };
+        let changed = match event {
+            Ok(Event::Changed { changes, .. }) => {
+                changes.iter().any(|change| is_of_it(&change.key))
+            }
+            // What was missed may have been a change.
+            Ok(Event::TooOld { .. }) => true,
+            Ok(Event::Reached(_)) | Err(_) => false,
+        };
+        std::future::ready(changed.then_some(()))
+    }))
+}
+
+/// The addresses of the resources that change, of several.
+pub(super) fn changes_of(app: &App, who: &Identity, uris: &[String]) -> BoxStream<'static, String> {
+    let each = uris.iter().take(WATCHED_MAX).filter_map(|uri| {
+        // What the caller does not reach never changes for them.
+        let changes = changes(app, who, uri).ok()?;
+        let uri = uri.clone();
+        Some(changes.map(move |()| uri.clone()).boxed())
+    });
+    stream::select_all(each).boxed()
+}
+
+/// What a session before the revision 2026-07-28 is subscribed to.
+#[derive(Debug, Default)]
+pub(super) struct Subscribed(Mutex<HashMap<String, AbortHandle>>);
+
+impl Subscribed {
+    /// Remembers what tells of a resource. Refused, and stopped, where there are too many.
+    pub fn add(&self, uri: &str, telling: AbortHandle) -> Result<()> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, telling| !telling.is_finished());
+        if all.len() >= WATCHED_MAX && !all.contains_key(uri) {
+            telling.abort();
+            let detail = format!("a client is subscribed to at most {WATCHED_MAX} resources");
+            return Err(Problem::new("limit-exceeded", detail).hint("Unsubscribe from some."));
+        }
+        if let Some(before) = all.insert(uri.to_owned(), telling) {
+            before.abort();
+        }
+        Ok(())
+    }
+
+    pub fn remove(&self, uri: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(telling) = all.remove(uri) {
+            telling.abort();
+        }
+    }
+}
+
+impl Drop for Subscribed {
+    fn drop(&mut self) {
+        let all = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        all.values().for_each(AbortHandle::abort);
+    }
+}

@@ -1,0 +1,120 @@
+//! The addresses of resources.
+//!
+//! `keyward://schema`, `keyward://{store}/spaces/{space}`, `keyward://{store}/spaces/{space}/records`
+//! and `keyward://{store}/spaces/{space}/records/{key}`, each part percent-encoded.
+
+use data_encoding::HEXLOWER_PERMISSIVE;
+use keyward::Key;
+
+use crate::http::answer::path_segment;
+
+const SCHEME: &str = "keyward://";
+/// The longest address that is looked at.
+const URI_BYTES_MAX: usize = 16 * 1024;
+
+/// What an address names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Address {
+    /// What is declared, as a whole.
+    Schema,
+    /// What is declared about a space.
+    Space { store: String, space: String },
+    /// The keys of a space's records.
+    Records { store: String, space: String },
+    /// A record.
+    Record { store: String, space: String, key: Key },
+}
+
+impl Address {
+    pub fn parse(uri: &str) -> Option<Self> {
+        if uri.len() > URI_BYTES_MAX {
+            return None;
+        }
+        let parts: Vec<&str> = uri.strip_prefix(SCHEME)?.split('/').collect();
+        let text = |part: &str| decoded(part).filter(|text| !text.is_empty());
+        match parts.as_slice() {
+            ["schema"] => Some(Self::Schema),
+            [store, "spaces", space] => {
+                Some(Self::Space { store: text(store)?, space: text(space)? })
+            }
+            [store, "spaces", space, "records"] => {
+                Some(Self::Records { store: text(store)?, space: text(space)? })
+            }
+            [store, "spaces", space, "records", key] => {
+                let key = Key::parse(&decoded(key)?).ok()?;
+                Some(Self::Record { store: text(store)?, space: text(space)?, key })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The address of a space's declaration.
+pub(super) fn space(store: &str, space: &str) -> String {
+    format!("{SCHEME}{}/spaces/{}", path_segment(store), path_segment(space))
+}
+
+/// The address of a space's keys.
+pub(super) fn records(store: &str, space: &str) -> String {
+    format!("{}/records", self::space(store, space))
+}
+
+fn decoded(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = match first {
+            b'%' => {
+                let (hex, after) = after.split_at_checked(2)?;
+                bytes.extend(HEXLOWER_PERMISSIVE.decode(hex).ok()?);
+                after
+            }
+            byte => {
+                bytes.push(*byte);
+                after
+            }
+        };
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_was_written() {
+        let key = Key::from_segments(["user", "ada:7", "notes", "a/b c%é"]).unwrap();
+        let uri = format!("{}/{}", records("main", "no/tes"), path_segment(&key.to_string()));
+        assert_eq!(
+            Address::parse(&uri),
+            Some(Address::Record { store: "main".into(), space: "no/tes".into(), key })
+        );
+        assert_eq!(Address::parse("keyward://schema"), Some(Address::Schema));
+        let (store, space) = ("schema".to_owned(), "notes".to_owned());
+        assert_eq!(
+            Address::parse("keyward://schema/spaces/notes/records"),
+            Some(Address::Records { store, space })
+        );
+    }
+
+    #[test]
+    fn what_is_no_address_is_none() {
+        for uri in [
+            "",
+            "keyward://",
+            "http://schema",
+            "keyward://main",
+            "keyward://main/spaces",
+            "keyward://main/spaces/",
+            "keyward:///spaces/notes",
+            "keyward://main/spaces/notes/records/",
+            "keyward://main/spaces/notes/records/a%2",
+            "keyward://main/spaces/notes/records/a%zz",
+            "keyward://main/spaces/notes/records/%ff",
+            "keyward://main/spaces/notes/records/a/b",
+        ] {
+            assert_eq!(Address::parse(uri), None, "{uri}");
+        }
+    }
+}
