@@ -167,6 +167,14 @@ impl Target {
         config::store_url(self.store.as_deref(), self.config.as_deref())
     }
 
+    /// The config file that names the store, if neither -s nor KEYWARD_STORE does.
+    pub fn store_config(&self) -> Result<Option<PathBuf>> {
+        match self.store.as_deref() {
+            None | Some("") => config::naming_store(self.config.as_deref()),
+            Some(_) => Ok(None),
+        }
+    }
+
     /// The URL of the store, if anybody names one.
     pub fn url_if_any(&self) -> Result<Option<String>> {
         match self.url() {

@@ -61,6 +61,12 @@ pub fn store_url(given: Option<&str>, config: Option<&Path>) -> Result<String> {
     Ok(keyward::url_beside(folder(&path), &url)?)
 }
 
+/// The config file that says where the store is, if one does.
+pub fn naming_store(config: Option<&Path>) -> Result<Option<PathBuf>> {
+    let Some((path, text)) = read(config)? else { return Ok(None) };
+    Ok(parse(&path, &text)?.store.map(|_| path))
+}
+
 fn no_store(message: impl Into<String>) -> Failure {
     Failure::new(Exit::Invalid, "no-store", message).hint(THREE_WAYS)
 }

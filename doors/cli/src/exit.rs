@@ -1,6 +1,6 @@
 //! How the command ends: one table of exit codes, shown by `--help` and the man page.
 
-use keyward::{ErrorKind, cache, locks, migrate, queue, records};
+use keyward::{ErrorKind, agents, cache, locks, migrate, queue, records};
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +99,20 @@ impl From<ErrorKind> for Exit {
             ErrorKind::Misplaced | ErrorKind::Full => Self::Place,
             ErrorKind::Corrupt => Self::Corrupt,
             // A kind this version does not know yet is not one the user can act on.
+            _ => Self::Internal,
+        }
+    }
+}
+
+impl From<&agents::Error> for Exit {
+    fn from(error: &agents::Error) -> Self {
+        use agents::Error;
+        match error {
+            Error::Records(error) => error.into(),
+            Error::Invalid(_) | Error::BadDocument { .. } | Error::Unprepared(_) => Self::Invalid,
+            Error::TooMany { .. } => Self::Unable,
+            Error::Partly { source, .. } | Error::Unflushed { source, .. } => (&**source).into(),
+            // One this version does not know yet is not one the user can act on.
             _ => Self::Internal,
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use keyward::schema::Problems;
-use keyward::{ParseError, cache, locks, migrate, queue, records};
+use keyward::{ParseError, agents, cache, locks, migrate, queue, records};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -188,7 +188,7 @@ macro_rules! from_errors_of {
     };
 }
 
-from_errors_of!(cache, locks, queue);
+from_errors_of!(agents, cache, locks, queue);
 
 impl From<records::Error> for Failure {
     fn from(error: records::Error) -> Self {

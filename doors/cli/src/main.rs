@@ -5,6 +5,7 @@ mod batch;
 mod command;
 mod config;
 mod demo;
+mod destination;
 mod exit;
 mod failure;
 mod input;

@@ -27,6 +27,11 @@ impl Served {
         self.address.server()
     }
 
+    /// The store of it that was named, if one was.
+    pub fn store(&self) -> Option<&str> {
+        self.store.as_deref()
+    }
+
     /// What asks it.
     pub fn connection(&self) -> Result<Connection> {
         let options = Options { key_file: self.key_file.clone(), ..Options::default() };

@@ -1,5 +1,4 @@
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use keyward::{KeyRange, Prefix, Store, Want};
 use serde::Serialize;
 
 use crate::args::Target;
+use crate::destination::Destination;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::line::{self, Fields};
@@ -123,52 +123,4 @@ async fn into(
     let file = to.into_inner().map_err(|error| failed(error.into_error()))?;
     destination.finish(&file).map_err(failed)?;
     Ok(exported)
-}
-
-/// Where an export is written before it is whole.
-enum Destination<'f> {
-    /// Beside the file, so that nobody takes half an export for a whole one.
-    Beside { part: PathBuf, file: &'f Path },
-    /// Right there: a pipe or a device.
-    There(&'f Path),
-}
-
-impl<'f> Destination<'f> {
-    fn of(file: &'f Path) -> Self {
-        if fs::metadata(file).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-            return Self::There(file);
-        }
-        let mut part = OsString::from(file);
-        part.push(".part");
-        Self::Beside { part: part.into(), file }
-    }
-
-    fn written(&self) -> &Path {
-        match self {
-            Self::Beside { part, .. } => part,
-            Self::There(file) => file,
-        }
-    }
-
-    fn failed(&self, error: &io::Error) -> Failure {
-        let (Self::Beside { file, .. } | Self::There(file)) = self;
-        Failure::file(format_args!("cannot write {}", file.display()), error)
-    }
-
-    fn finish(&self, written: &File) -> io::Result<()> {
-        match self {
-            Self::Beside { part, file } => {
-                written.sync_all()?;
-                fs::rename(part, file)
-            }
-            Self::There(_) => Ok(()),
-        }
-    }
-
-    fn discard(&self) {
-        if let Self::Beside { part, .. } = self {
-            // What cannot be removed has a name that says what it is.
-            let _ = fs::remove_file(part);
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! The commands, one file each: its arguments, and what it does.
 
+mod agent;
 mod audit;
 mod backup;
 mod cache;
@@ -61,6 +62,7 @@ pub enum Command {
     Audit(audit::Arguments),
     Schema(schema::Arguments),
     Record(Box<record::Arguments>),
+    Agent(Box<agent::Arguments>),
     Lock(lock::Arguments),
     Cache(cache::Arguments),
     Queue(queue::Arguments),
@@ -105,6 +107,7 @@ impl Command {
             Self::Mcp(arguments) => mcp::run(arguments, target, output).await,
             Self::Schema(arguments) => schema::run(arguments, target, output).await,
             Self::Record(arguments) => record::run(*arguments, target, output).await,
+            Self::Agent(arguments) => agent::run(*arguments, target, output).await,
             Self::Lock(arguments) => lock::run(arguments, target, output).await,
             Self::Cache(arguments) => cache::run(arguments, target, output).await,
             Self::Queue(arguments) => queue::run(arguments, target, output).await,

@@ -1,5 +1,6 @@
+//! `keyward mcp`: stores for agents, by the Model Context Protocol.
+
 mod install;
-mod members;
 
 use clap::{Args, Subcommand};
 use keyward::Data;

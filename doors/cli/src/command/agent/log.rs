@@ -1,0 +1,59 @@
+use clap::Args;
+use keyward::agents::{LoggedOperation, UserData};
+
+use super::paging::Paging;
+use super::reach::Reach;
+use super::shown;
+use crate::failure::Result;
+use crate::output::Output;
+
+/// Print what a run did
+///
+/// The operations that were done with --run (in MCP: in a session), in the order of time: when, by which
+/// agent, what, to which entry, whether there was one, and the beginning of the value. Lines are kept for
+/// 30 days. As JSON lines when a program reads it, or with --json.
+#[derive(Debug, Args)]
+#[command(after_help = r#"Examples:
+  keyward agent log r1
+  keyward agent log r1 --user ada --json | jq -r .op"#)]
+pub struct Arguments {
+    /// The run
+    #[arg(value_name = "RUN")]
+    of: String,
+    #[command(flatten)]
+    paging: Paging,
+}
+
+pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -> Result {
+    let Arguments { of, paging } = arguments;
+    let work = async |user: UserData, output: &mut Output| {
+        let mut pages = paging.pages();
+        loop {
+            let page = user.operations(&of, pages.after(), pages.limit()).await?;
+            for operation in &page.operations {
+                write(operation, output)?;
+            }
+            if !pages.go_on(page.operations.len(), page.next, output)? {
+                return Ok(());
+            }
+        }
+    };
+    reach.to_read(output, work).await
+}
+
+fn write(operation: &LoggedOperation, output: &mut Output) -> Result {
+    if output.json_lines() {
+        return output.write_json(operation);
+    }
+    let LoggedOperation { op, at, agent, namespace, key, found, count, preview } = operation;
+    let mut line = format!("{at}  {}  {op}", agent.as_deref().map_or("-".into(), shown::key));
+    for text in [namespace, key].into_iter().flatten() {
+        line.push_str(&format!("  {}", shown::key(text)));
+    }
+    if let Some(count) = count {
+        line.push_str(&format!("  {count}"));
+    } else if *found == Some(false) {
+        line.push_str("  not there");
+    }
+    output.write_columns(&line, preview.as_deref().unwrap_or_default())
+}

@@ -1,0 +1,146 @@
+//! The agent data store, as a user and an agent reach it.
+
+use clap::Args;
+use keyward::Data;
+use keyward::agents::{Actor, Agents, Gathered, UserData};
+use keyward_server::without_schema;
+use tokio::sync::oneshot;
+
+use crate::args::{self, Target};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::{Output, note};
+
+/// For whom, and in whose name.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "In whose name")]
+pub struct Asking {
+    /// The user whose entries they are
+    #[arg(long, global = true, default_value = "local")]
+    user: String,
+    /// The agent that does it: what it reads counts as accessed, and the history names it
+    #[arg(long, global = true)]
+    agent: Option<String>,
+    /// The run of the agent, whose log says what was done
+    #[arg(long, global = true)]
+    run: Option<String>,
+}
+
+impl Asking {
+    fn actor(&self) -> Actor {
+        let actor = self.agent.as_ref().map_or_else(Actor::nobody, Actor::agent);
+        match &self.run {
+            Some(run) => actor.in_run(run),
+            None => actor,
+        }
+    }
+}
+
+/// The agent data store, as a user and an agent reach it.
+pub struct Reach<'t> {
+    target: &'t Target,
+    asking: Asking,
+}
+
+impl<'t> Reach<'t> {
+    /// Opens nothing yet.
+    pub fn new(target: &'t Target, asking: Asking) -> Self {
+        Self { target, asking }
+    }
+
+    /// The user whose entries they are.
+    pub fn user(&self) -> &str {
+        &self.asking.user
+    }
+
+    /// Works on a store that is made if it does not exist.
+    pub async fn to_write(
+        &self,
+        output: &mut Output,
+        work: impl AsyncFnOnce(UserData, &mut Output) -> Result,
+    ) -> Result {
+        let (data, store) = self.place().await?;
+        let agents = data.agents(&store).await?;
+        self.during(&agents, output, work).await
+    }
+
+    /// Works on a store that must be there.
+    pub async fn existing(
+        &self,
+        output: &mut Output,
+        work: impl AsyncFnOnce(UserData, &mut Output) -> Result,
+    ) -> Result {
+        let (data, store) = self.place().await?;
+        let Some(agents) = data.existing_agents(&store).await? else {
+            let missing = args::no_store(&data.url(&store)?);
+            return Err(Failure::new(Exit::Absent, "not-found", missing).hint(HOW_TO_MAKE_ONE));
+        };
+        self.during(&agents, output, work).await
+    }
+
+    /// Looks something up: where there is no store, nothing is found, and a note says why.
+    pub async fn to_read(
+        &self,
+        output: &mut Output,
+        work: impl AsyncFnOnce(UserData, &mut Output) -> Result,
+    ) -> Result {
+        let (data, store) = self.place().await?;
+        let agents = match data.existing_agents(&store).await? {
+            Some(agents) => agents,
+            None => {
+                if !output.json() {
+                    let missing = args::no_store(&data.url(&store)?);
+                    note(format_args!("{missing}; {HOW_TO_MAKE_ONE}"));
+                }
+                data.at(&store, "memory:")?.agents(&store).await?
+            }
+        };
+        self.during(&agents, output, work).await
+    }
+
+    /// What is declared, and the store among it that has agents' entries.
+    async fn place(&self) -> Result<(Data, String)> {
+        let target = self.target;
+        let server = target.server()?;
+        let data = match target.schema_file_if_any()? {
+            None if server.is_none() => without_schema(&target.url()?)?,
+            _ => target.data().await?,
+        };
+        let store = match server.as_ref().and_then(|server| server.store()) {
+            Some(named) => named.to_owned(),
+            None => data.agents_store()?.to_owned(),
+        };
+        Ok((data, store))
+    }
+
+    /// Writes what is gathered about accesses while the work lasts, and all of it before the end.
+    async fn during(
+        &self,
+        agents: &Agents,
+        output: &mut Output,
+        work: impl AsyncFnOnce(UserData, &mut Output) -> Result,
+    ) -> Result {
+        let user = agents.user(self.user(), self.asking.actor());
+        let (ended, end) = oneshot::channel::<()>();
+        let flushing = agents.keep_flushing(async {
+            // The sender is dropped when the work is done.
+            let _ = end.await;
+        });
+        let working = async {
+            let done = work(user, output).await;
+            drop(ended);
+            done
+        };
+        let (done, flushed) = tokio::join!(working, flushing);
+        let Gathered { accesses_lost, lines_lost, .. } = agents.gathered();
+        if accesses_lost > 0 || lines_lost > 0 {
+            note(format_args!(
+                "{accesses_lost} accesses were not counted, {lines_lost} operations not logged"
+            ));
+        }
+        done?;
+        Ok(flushed?)
+    }
+}
+
+const HOW_TO_MAKE_ONE: &str = "agent set and agent import make one";

@@ -1,0 +1,111 @@
+//! How a client reaches Keyward.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use keyward::{Data, StoreUrl};
+
+use crate::args::Target;
+use crate::failure::{Failure, Result};
+
+/// How a client reaches Keyward.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// It starts keyward mcp, and speaks over standard input and output.
+    Starting {
+        command: String,
+        arguments: Vec<String>,
+        variables: BTreeMap<&'static str, String>,
+    },
+    /// It speaks to a server.
+    Server { url: String, key_variable: Option<String> },
+}
+
+impl Way {
+    /// What configurations call it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Starting { .. } => "stdio",
+            Self::Server { .. } => "http",
+        }
+    }
+
+    /// By speaking to a server.
+    pub fn to_server(url: &str, key_variable: Option<&str>, target: &Target) -> Result<Self> {
+        if target.store_is_asked_for() {
+            return Err(Failure::invalid("--url and -s: which stores there are is the server's affair")
+                .hint("Leave out one of the two."));
+        }
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+        if host.is_empty() || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(Failure::invalid("the URL of a server begins with http:// or https://")
+                .hint("Write for example --url http://127.0.0.1:7480/mcp."));
+        }
+        if host.contains('@') {
+            return Err(Failure::invalid("the URL has a password in it, which is not written")
+                .hint("Leave it out; --key-variable names a variable with an API key."));
+        }
+        let key_variable = key_variable.map(str::to_owned);
+        Ok(Self::Server { url: url.to_owned(), key_variable })
+    }
+
+    /// By starting keyward mcp on what other commands would use here.
+    pub fn by_starting(target: &Target) -> Result<Self> {
+        target.refuse_server(
+            "starting keyward mcp",
+            "Have the client speak to the server itself: --url URL, with /mcp after the server's.",
+        )?;
+        let here = env::current_dir()
+            .map_err(|error| Failure::file("cannot tell which directory this is", &error))?;
+        let program = env::current_exe()
+            .map_err(|error| Failure::file("cannot tell where this program is", &error))?;
+        let mut arguments = vec!["mcp".to_owned()];
+        let mut variables = BTreeMap::new();
+        let schema = target.schema_file_if_any()?;
+        if let Some(schema) = &schema {
+            arguments.extend(["--schema".to_owned(), whole(&here, schema)?]);
+        }
+        let data = schema.as_deref().map(Data::load).transpose()?;
+        let is_open = |data: &Data| data.schema().stores.iter().any(|store| store.url.is_none());
+        let needed = data.as_ref().is_none_or(is_open) || target.store_is_asked_for();
+        if let Some(data) = data {
+            // What would be refused later is refused now.
+            target.placed(data)?;
+        }
+        if let Some(config) = target.store_config()?.filter(|_| needed) {
+            arguments.extend(["--config".to_owned(), whole(&here, &config)?]);
+        } else if needed {
+            let url = keyward::url_beside(&here, &target.url()?)?;
+            refuse_password(&url)?;
+            // A schema with several stores has one that is left to the environment.
+            match schema.is_none() || target.store_is_asked_for() {
+                true => arguments.extend(["--store".to_owned(), url]),
+                false => drop(variables.insert("KEYWARD_STORE", url)),
+            }
+        }
+        Ok(Self::Starting { command: text(&program)?, arguments, variables })
+    }
+}
+
+/// A path that means the same from everywhere.
+fn whole(here: &Path, path: &Path) -> Result<String> {
+    text(&here.join(path).components().collect::<PathBuf>())
+}
+
+fn text(path: &Path) -> Result<String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::invalid(format!("{} cannot stand in JSON: it is not UTF-8", path.display()))
+    })
+}
+
+/// A configuration is read by others, so no password is written into it.
+fn refuse_password(url: &str) -> Result {
+    let shown = url.parse::<StoreUrl>()?.to_string();
+    if shown.contains('…') && !url.contains('…') {
+        return Err(Failure::invalid("the URL of the store has a password, which is not written")
+            .hint("Write store = \"URL\" into a file that only you can read, and add --config FILE."));
+    }
+    Ok(())
+}
