@@ -36,3 +36,8 @@ fn users_have_unique_addresses() {
 fn places_are_found_by_distance() {
     prints(env!("CARGO_BIN_EXE_places"), include_str!("../../places/output.txt"));
 }
+
+#[test]
+fn agents_share_a_namespace() {
+    prints(env!("CARGO_BIN_EXE_agents"), include_str!("../../agents/output.txt"));
+}

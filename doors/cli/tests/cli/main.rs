@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod agent;
+mod agents;
 mod batches;
 mod caching;
 mod config;
@@ -10,6 +12,7 @@ mod crowd;
 mod discretion;
 mod doctoring;
 mod entries;
+mod installing;
 mod keys;
 mod killing;
 mod listing;

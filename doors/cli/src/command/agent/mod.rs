@@ -38,8 +38,9 @@ use crate::output::Output;
 /// reads then count as accesses, and history says who did what. With --run it is also written to the
 /// run's log.
 ///
-/// The entries are in the store that -s names, else KEYWARD_STORE or the config file; with a schema, in
-/// the store that declares the space agent_data_store, in the only one, or in the one called main.
+/// The entries are in the store that -s names, else KEYWARD_STORE or the config file. If there is a schema,
+/// they are in the store of it that declares the space agent_data_store, in its only one, or in the one
+/// called main, if it has such a store.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward agent set greeting '"hello"' --agent planner

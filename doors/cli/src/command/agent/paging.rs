@@ -61,7 +61,9 @@ impl Pages {
             output.write_json(&serde_json::json!({ "next": next }))?;
         } else {
             output.flush()?;
-            note(format_args!("there is more: leave out --limit, or go on with\n  --cursor {next}"));
+            note(format_args!(
+                "there is more: leave out --limit, or go on with\n  --cursor {next}"
+            ));
         }
         Ok(false)
     }

@@ -23,7 +23,11 @@ pub struct Arguments {
     /// The key
     key: String,
     /// The part for the value, or @FILE to read it from a file, or - from standard input
-    #[arg(value_name = "JSON", allow_negative_numbers = true, required_unless_present = "metadata")]
+    #[arg(
+        value_name = "JSON",
+        allow_negative_numbers = true,
+        required_unless_present = "metadata"
+    )]
     value: Option<String>,
     #[command(flatten)]
     place: InNamespace,

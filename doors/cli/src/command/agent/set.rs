@@ -75,7 +75,7 @@ pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -
     };
     // A condition on a version cannot hold where there is no store, so none is made for it.
     match arguments.if_version {
-        Some(_) => reach.existing(output, work).await,
+        Some(_) => reach.to_read(output, work).await,
         None => reach.to_write(output, work).await,
     }
 }

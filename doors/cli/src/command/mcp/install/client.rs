@@ -93,8 +93,9 @@ impl Client {
             Self::GeminiCli => ".gemini/settings.json",
             Self::ClaudeDesktop | Self::Windsurf => {
                 let message = format!("{} has no configuration of a project", self.name());
-                return Err(Failure::new(Exit::Unable, "unsupported", message)
-                    .hint("Leave out --project."));
+                return Err(
+                    Failure::new(Exit::Unable, "unsupported", message).hint("Leave out --project.")
+                );
             }
         };
         Ok(PathBuf::from(file))
@@ -159,8 +160,9 @@ impl Client {
 
     fn no_servers(self) -> Failure {
         let message = format!("the configuration of {} takes no URLs", self.name());
-        Failure::new(Exit::Unable, "unsupported", message)
-            .hint("Leave out --url to have it start keyward mcp, or add a connector in its settings.")
+        Failure::new(Exit::Unable, "unsupported", message).hint(
+            "Leave out --url to have it start keyward mcp, or add a connector in its settings.",
+        )
     }
 }
 

@@ -49,7 +49,9 @@ pub fn add(
     match is_added(old, new, table, name, &wanted) {
         true if replaces => Ok(Added::Instead(text)),
         true => Ok(Added::New(text)),
-        false => Err("has members of the same name, and which of them counts is not sure".to_owned()),
+        false => {
+            Err("has members of the same name, and which of them counts is not sure".to_owned())
+        }
     }
 }
 

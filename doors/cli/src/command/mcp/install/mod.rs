@@ -150,7 +150,10 @@ fn tell(
         (outcome, None) => writeln!(output, "{outcome} {name} in {shown}; start {client} anew"),
         (outcome, Some(backup)) => {
             let backup = backup.display();
-            writeln!(output, "{outcome} {name} in {shown} (as it was: {backup}); start {client} anew")
+            writeln!(
+                output,
+                "{outcome} {name} in {shown} (as it was: {backup}); start {client} anew"
+            )
         }
     }
 }

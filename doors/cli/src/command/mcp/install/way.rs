@@ -13,11 +13,7 @@ use crate::failure::{Failure, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
     /// It starts keyward mcp, and speaks over standard input and output.
-    Starting {
-        command: String,
-        arguments: Vec<String>,
-        variables: BTreeMap<&'static str, String>,
-    },
+    Starting { command: String, arguments: Vec<String>, variables: BTreeMap<&'static str, String> },
     /// It speaks to a server.
     Server { url: String, key_variable: Option<String> },
 }
@@ -34,8 +30,10 @@ impl Way {
     /// By speaking to a server.
     pub fn to_server(url: &str, key_variable: Option<&str>, target: &Target) -> Result<Self> {
         if target.store_is_asked_for() {
-            return Err(Failure::invalid("--url and -s: which stores there are is the server's affair")
-                .hint("Leave out one of the two."));
+            return Err(Failure::invalid(
+                "--url and -s: which stores there are is the server's affair",
+            )
+            .hint("Leave out one of the two."));
         }
         let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
         let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
@@ -105,7 +103,9 @@ fn refuse_password(url: &str) -> Result {
     let shown = url.parse::<StoreUrl>()?.to_string();
     if shown.contains('…') && !url.contains('…') {
         return Err(Failure::invalid("the URL of the store has a password, which is not written")
-            .hint("Write store = \"URL\" into a file that only you can read, and add --config FILE."));
+            .hint(
+                "Write store = \"URL\" into a file that only you can read, and add --config FILE.",
+            ));
     }
     Ok(())
 }
