@@ -19,15 +19,24 @@ use prometheus_client::registry::Registry;
 /// The route of a request, as it was declared: never what a client wrote, which has no bound and may
 /// be private. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct RouteName(Option<MatchedPath>);
+pub(crate) enum RouteName {
+    /// What the router found.
+    Matched(MatchedPath),
+    /// What has a name of its own.
+    Fixed(&'static str),
+}
 
 impl RouteName {
     pub fn of(request: &Request) -> Self {
-        Self(request.extensions().get().cloned())
+        let matched = request.extensions().get().cloned();
+        matched.map_or(Self::Fixed("none"), Self::Matched)
     }
 
     pub fn as_str(&self) -> &str {
-        self.0.as_ref().map_or("none", MatchedPath::as_str)
+        match self {
+            Self::Matched(path) => path.as_str(),
+            Self::Fixed(name) => name,
+        }
     }
 }
 

@@ -193,6 +193,21 @@ pub(crate) async fn keep_up(app: &App, scribe: Scribe, finished: impl Future<Out
     flush_usage(app).await;
 }
 
+/// Writes now and then who accessed agents' entries, and what runs did. Never ends.
+async fn tell_accesses(app: &App) {
+    match app.agents() {
+        Ok((_, agents)) => drop(agents.keep_flushing(std::future::pending()).await),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+async fn close_agents(app: &App) {
+    let Ok((_, agents)) = app.agents() else { return };
+    if let Err(error) = agents.close().await {
+        tracing::error!(%error, "what was gathered about agents' entries is lost in part");
+    }
+}
+
 /// Tells the control store now and then which keys were used. Never ends.
 async fn tell_uses(app: &App) {
     let mut ticks = interval(USES_INTERVAL);

@@ -1,5 +1,7 @@
 //! One call of a tool: who calls, with what, and how far it is.
 
+use std::sync::Arc;
+
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use rmcp::model::{JsonObject, ProgressNotificationParam, ProgressToken};
@@ -44,7 +46,7 @@ pub(super) struct Call {
     pub tool: String,
     pub arguments: Arguments,
     /// What the request is called in logs.
-    pub request: String,
+    pub request: Arc<str>,
     /// What the caller has agreed to be done, and to how many.
     pub confirmed: Option<u64>,
     progress: Option<(Peer<RoleServer>, ProgressToken)>,
@@ -61,8 +63,10 @@ impl Call {
         let within = |parts: &Parts| parts.extensions.get::<Sent>().cloned();
         let sent = context.extensions.get::<Sent>().cloned().or_else(|| parts.and_then(within));
         let request = parts.and_then(|parts| parts.extensions.get::<RequestId>());
-        let request = request
-            .map_or_else(|| format!("{}-{}", app.run(), context.id), |request| request.0.clone());
+        let request = request.map_or_else(
+            || format!("{}-{}", app.run(), context.id).into(),
+            |request| request.0.clone(),
+        );
         Ok(Self {
             app: app.clone(),
             who: caller(context)?,

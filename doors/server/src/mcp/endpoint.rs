@@ -31,7 +31,7 @@ use crate::http::request::Content;
 use crate::http::watch::{Open, over};
 use crate::problem::{Problem, Result};
 
-const PATH: &str = "/mcp";
+pub(super) const PATH: &str = "/mcp";
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 const METADATA_OF_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::http::Uri;
 use futures_util::StreamExt;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
@@ -18,6 +19,7 @@ use tokio::time::timeout;
 
 use super::call::{Call, caller, headers};
 use super::confirm::{self, Ask, Asked};
+use super::endpoint::PATH;
 use super::fixtures::Fixtures;
 use super::seal::Seal;
 use super::subscriptions::{Subscribed, can_be_watched, changes, changes_of};
@@ -26,6 +28,7 @@ use super::{answer, completion, prompts, resources};
 use crate::app::App;
 use crate::audit;
 use crate::http::watch::{Open, over};
+use crate::metrics::RouteName;
 use crate::problem::{Problem, Result};
 
 /// How long a list of tools may be taken for true: it changes with the credential and when the server
@@ -89,8 +92,9 @@ impl Handler {
         let asked = audit::Asked {
             request: call.request.clone(),
             method: "POST",
-            route: "/mcp".to_owned(),
-            path: format!("/mcp/{}", call.tool),
+            route: RouteName::Fixed(PATH),
+            uri: Uri::try_from(format!("{PATH}/{}", call.tool))
+                .unwrap_or_else(|_| Uri::from_static(PATH)),
         };
         let slip = app.audit().begin(&call.who, asked).await?;
         let done = match timeout(app.limits().answer_time_max, tools::run(call)).await {
