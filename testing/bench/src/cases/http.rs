@@ -140,7 +140,7 @@ async fn bare_puts(store: Store) -> Result<SocketAddr> {
     serve_bare(Router::new().route(&format!("{ENTRIES}/{{key}}"), put(put_entry))).await
 }
 
-async fn serve_bare(router: Router) -> Result<SocketAddr> {
+pub(super) async fn serve_bare(router: Router) -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     tokio::spawn(async { axum::serve(listener, router).await });
@@ -156,7 +156,7 @@ fn put_request(Record { key, value }: &Record) -> String {
 }
 
 /// A server on an embedded store of its own.
-fn served(bench: &mut Bench) -> Result<(Runtime, Data, SocketAddr)> {
+pub(super) fn served(bench: &mut Bench) -> Result<(Runtime, Data, SocketAddr)> {
     let runtime = Runtime::new()?;
     let data = without_schema(&format!("embedded:{}", bench.scratch().display()))?;
     let config = Config { listen: "127.0.0.1:0".parse()?, ..Config::default() };
@@ -166,9 +166,9 @@ fn served(bench: &mut Bench) -> Result<(Runtime, Data, SocketAddr)> {
     Ok((runtime, data, address))
 }
 
-type Connections = Arc<Vec<Mutex<Connection>>>;
+pub(super) type Connections = Arc<Vec<Mutex<Connection>>>;
 
-async fn connected(address: SocketAddr, clients: u64) -> Result<Connections> {
+pub(super) async fn connected(address: SocketAddr, clients: u64) -> Result<Connections> {
     let mut connections = Vec::new();
     for _ in 0..clients {
         let stream = TcpStream::connect(address).await?;
@@ -179,14 +179,14 @@ async fn connected(address: SocketAddr, clients: u64) -> Result<Connections> {
 }
 
 /// Sends a request on the connection of the client that has this number, and reads the answer.
-async fn ask(connections: &Connections, number: u64, request: &str) -> Result<()> {
+pub(super) async fn ask(connections: &Connections, number: u64, request: &str) -> Result<()> {
     // `rate` gives each client ten thousand numbers.
     let client = usize::try_from(number / 10_000)? % connections.len();
     connections[client].lock().await.ask(request.as_bytes()).await
 }
 
 /// A connection that stays open.
-struct Connection {
+pub(super) struct Connection {
     stream: TcpStream,
     answer: Vec<u8>,
 }

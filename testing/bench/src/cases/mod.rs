@@ -10,6 +10,7 @@ mod growth;
 mod http;
 mod indexed;
 mod load;
+mod mcp;
 mod postgres;
 mod read;
 mod waking;
@@ -198,6 +199,12 @@ pub const CASES: &[Case] = &[
         compares: "durable PUTs of 64 clients over HTTP / the same commits in process",
         needs: Needs::Nothing,
         run: http::http_put64,
+    },
+    Case {
+        name: "mcp_get",
+        compares: "a get of an agent's entry by MCP / a bare tool that gives back what it is sent",
+        needs: Needs::Nothing,
+        run: mcp::get,
     },
 ];
 
