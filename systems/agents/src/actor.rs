@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use keyward_records::Caller;
 
+use crate::declaration::WRITER_ROLE;
 use crate::{Error, Result};
 
 /// In whose name something is done, besides the user's: an agent, and one run of it.
@@ -65,7 +66,7 @@ impl Actor {
 
     /// The user, acting through this agent.
     pub(crate) fn caller(&self, user: &str) -> Caller {
-        let mut caller = Caller::user(user);
+        let mut caller = Caller::user(user).with_role(WRITER_ROLE);
         if let Some(agent) = &self.agent {
             caller = caller.with_agent(agent);
         }

@@ -6,7 +6,7 @@ use keyward_engine::{Clock, Store};
 use keyward_records::{Belongings, Caller, Records};
 
 use crate::actor::Actor;
-use crate::declaration::{self, SPACE};
+use crate::declaration::{self, SPACE, WRITER_ROLE};
 use crate::settings::SettingsCache;
 use crate::track::Tracker;
 use crate::user_data::UserData;
@@ -127,7 +127,8 @@ impl Agents {
             return Err(Error::Invalid(message.to_owned()));
         };
         let (user, actor) = (user.into(), Actor::from(caller));
-        Ok(UserData { agents: self.clone(), user, actor, caller: caller.clone() })
+        let caller = caller.clone().with_role(WRITER_ROLE);
+        Ok(UserData { agents: self.clone(), user, actor, caller })
     }
 
     /// The records that the entries are among.

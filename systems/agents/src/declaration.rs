@@ -15,13 +15,18 @@ const PATTERN: &str = "agents:{user}:{namespace}:{key}";
 /// How many versions of an entry are kept where the schema does not say otherwise.
 const HISTORY: usize = 20;
 
+/// The role that writing asks for in the built-in space. Nobody has it but the agent data store itself: a
+/// record that something else wrote would be no entry.
+pub(crate) const WRITER_ROLE: &str = "keyward:agents";
+
 pub(crate) const USER: &str = "user";
 pub(crate) const NAMESPACE: &str = "namespace";
 pub(crate) const KEY: &str = "key";
 
 /// Adds the space of agents' entries to those of a store, unless they have one of that name.
 ///
-/// The built-in one keeps 20 versions of each entry, where the engine can. It is left out where a space
+/// The built-in one keeps 20 versions of each entry, where the engine can, and is written through the agent
+/// data store only; its owner reads it like any other. It is left out where a space
 /// has keys of the same shape: [`Agents::open`](crate::Agents::open) then says so.
 pub fn declare(spaces: &mut Vec<Space>, store: &str, capabilities: &Capabilities) {
     if spaces.iter().any(|space| space.name == SPACE) {
@@ -43,7 +48,7 @@ pub fn declare(spaces: &mut Vec<Space>, store: &str, capabilities: &Capabilities
         value_bytes_max: None,
         history,
         read_roles: Vec::new(),
-        write_roles: Vec::new(),
+        write_roles: vec![WRITER_ROLE.to_owned()],
         indexes: Vec::new(),
         queries: Vec::new(),
         description: Some("What agents keep for users.".to_owned()),

@@ -10,7 +10,7 @@ use keyward_key::Key;
 use super::tally::Part;
 use super::{Tracker, is_born};
 use crate::access::AccessRow;
-use crate::{Result, places};
+use crate::{Error, Result, places};
 
 /// How many entries' rows are written in one commit.
 const TOGETHER_MAX: usize = 100;
@@ -41,6 +41,7 @@ enum Fate {
 
 impl Tracker {
     pub(super) async fn flush_tallies(&self, store: &Store, clock: &dyn Clock) -> Result<()> {
+        let mut failed = None;
         // What was under way goes first; what waited behind it, after that.
         for _ in 0..2 {
             let (entries, again) = {
@@ -49,13 +50,18 @@ impl Tracker {
                 (held.tallies.keys().cloned().collect::<Vec<Key>>(), again)
             };
             for entries in entries.chunks(TOGETHER_MAX) {
-                self.flush_some(store, clock, entries).await?;
+                match self.flush_some(store, clock, entries).await {
+                    Ok(()) => {}
+                    Err(error) if is_away(&error) => return Err(error),
+                    // Some rows that cannot be written keep no others from it.
+                    Err(error) => failed = Some(error),
+                }
             }
             if !again {
                 break;
             }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     async fn flush_some(&self, store: &Store, clock: &dyn Clock, entries: &[Key]) -> Result<()> {
@@ -234,6 +240,12 @@ impl Tracker {
             .fold(attempt as u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
         Duration::from_millis(due_ms / 2 + share % due_ms.max(1))
     }
+}
+
+/// Whether the store does not answer.
+fn is_away(error: &Error) -> bool {
+    let Error::Records(keyward_records::Error::Store(error)) = error else { return false };
+    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::OutcomeUnknown)
 }
 
 /// When the row of an entry ends that ends at a moment.

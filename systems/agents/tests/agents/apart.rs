@@ -206,3 +206,20 @@ async fn a_document_of_another_user_is_never_taken() {
         assert_eq!(fixture.user("bob").import(documents).await.unwrap_err().code(), "bad-document");
     }
 }
+
+#[tokio::test]
+async fn records_of_entries_are_read_like_others_and_written_by_nobody_else() {
+    let fixture = Fixture::new(Place::new(keyward_stores::Kind::Memory)).await;
+    put(&fixture.user("ada").use_namespace("notes").unwrap(), "k", "1").await;
+    let ada = Caller::user("ada");
+    let space = fixture.agents.records().space(keyward_agents::SPACE, &ada).unwrap();
+    let key = "agents:ada:notes:k".parse().unwrap();
+    assert!(space.get(&key).await.unwrap().is_some());
+    let draft = keyward_records::Draft::new(json("7"));
+    assert_eq!(space.put(&key, draft).await.unwrap_err().code(), "forbidden");
+    let deleted = space.delete(&key, Precondition::Any).await;
+    assert_eq!(deleted.unwrap_err().code(), "forbidden");
+    // As a caller with roles of their own.
+    let notes = fixture.agents.caller(&ada.with_role("editor")).unwrap();
+    put(&notes.use_namespace("notes").unwrap(), "k", "2").await;
+}
