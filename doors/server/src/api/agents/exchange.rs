@@ -4,7 +4,7 @@ use futures_util::{Stream, stream};
 use keyward::Json;
 use keyward::agents::{Document, Error, Imported, UserData};
 
-use super::{Behalf, ReachedUser, reach, reach_user};
+use super::{Behalf, ReachedUser, place, reach, reach_user};
 use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::problem::Result;
@@ -51,6 +51,9 @@ pub(crate) async fn import(
     documents: Vec<Document>,
     taken: usize,
 ) -> Result<Imported> {
+    for Document { id, .. } in &documents {
+        who.touches(&place(reached.agents, reached.user.user_id(), &id.namespace, &id.key)?);
+    }
     reached.require(who, Need::Write)?;
     Ok(reached.user.import(documents).await.map_err(|error| match error {
         Error::BadDocument { number, reason } => {

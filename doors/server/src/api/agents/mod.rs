@@ -57,6 +57,7 @@ pub(crate) struct Reached<'a> {
 #[derive(Debug)]
 pub(crate) struct ReachedUser<'a> {
     store: &'a str,
+    agents: &'a Agents,
     user: UserData,
 }
 
@@ -82,7 +83,7 @@ pub(crate) fn reach_user<'a>(
 ) -> Result<ReachedUser<'a>> {
     let (store, agents) = app.agents()?;
     who.require(Need::Read, &Target::Space { space: SPACE, store })?;
-    Ok(ReachedUser { store, user: user(who, app, agents, behalf)? })
+    Ok(ReachedUser { store, agents, user: user(who, app, agents, behalf)? })
 }
 
 impl Reached<'_> {
@@ -103,7 +104,7 @@ impl Reached<'_> {
 
     /// Refuses a change that the scopes do not allow, and remembers it for the audit log.
     fn admit(&self, who: &Identity, key: &str) -> Result<Key> {
-        let place = self.place(key)?;
+        let place = place(self.agents, self.user_id(), self.name(), key)?;
         who.touches(&place);
         self.require(who, Need::Write)?;
         Ok(place)
@@ -112,19 +113,16 @@ impl Reached<'_> {
     fn store(&self) -> &Store {
         self.agents.records().store()
     }
+}
 
-    /// The key of an entry's record.
-    fn place(&self, key: &str) -> Result<Key> {
-        let mut spaces = self.agents.records().declarations();
-        let Some(space) = spaces.find(|space| space.name == SPACE) else {
-            return Err(Problem::new("internal", "there is no place for agents' entries"));
-        };
-        let values = Bindings::new()
-            .with("user", self.user_id())
-            .with("namespace", self.name())
-            .with("key", key);
-        space.key.build(&values).map_err(|error| Problem::invalid(error.to_string()))
-    }
+/// The key of an entry's record.
+fn place(agents: &Agents, user: &str, namespace: &str, key: &str) -> Result<Key> {
+    let mut spaces = agents.records().declarations();
+    let Some(space) = spaces.find(|space| space.name == SPACE) else {
+        return Err(Problem::new("internal", "there is no place for agents' entries"));
+    };
+    let values = Bindings::new().with("user", user).with("namespace", namespace).with("key", key);
+    space.key.build(&values).map_err(|error| Problem::invalid(error.to_string()))
 }
 
 impl ReachedUser<'_> {

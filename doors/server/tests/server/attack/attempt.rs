@@ -6,6 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Holder;
+use super::agents;
 use super::ammunition::{bent, escaped, filter, index, key, record, text, value, values};
 use super::victim::{NAME, SPACES, Victim};
 use crate::fixture::told;
@@ -33,7 +34,12 @@ impl<'s> Attacker<'s> {
         }
         let first = victim.holder.sent(Method::GET, "/v1/spaces/notes/records?limit=1", "");
         stolen.extend(told(200, first).await["next"].as_str().map(str::to_owned));
-        assert!(stolen.len() == 4);
+        for path in ["/v1/agents/namespaces/default/keys?limit=1", "/v1/agents/namespaces?limit=1"]
+        {
+            let page = told(200, victim.holder.sent(Method::GET, path, "")).await;
+            stolen.extend(page["next"].as_str().map(str::to_owned));
+        }
+        assert!(stolen.len() == 6);
         let record =
             victim.holder.sent(Method::GET, "/v1/spaces/notes/records/user:ada:notes:n0", "");
         let tag = record.send().await.unwrap().headers()["etag"].to_str().unwrap().to_owned();
@@ -72,6 +78,9 @@ impl<'s> Attacker<'s> {
     }
 
     fn request(&self, rng: &mut Rng, space: &str) -> (Method, String, String) {
+        if rng.u8(..4) == 0 {
+            return agents::request(rng, self.cursor(rng));
+        }
         let key = key(rng, ID, space);
         let at = escaped(rng, &key);
         let record_at = format!("/v1/spaces/{space}/records/{at}");

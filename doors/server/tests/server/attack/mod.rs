@@ -1,6 +1,7 @@
 //! One user against another, through the routes: whatever keys, prefixes, cursors, filters, values and
 //! headers are sent, nothing of the other user's is seen or changed.
 
+mod agents;
 mod ammunition;
 mod attempt;
 mod victim;

@@ -19,6 +19,10 @@ pub const SPACES: [&str; 5] = ["notes", "people", "posts", "places", "pages"];
 pub const INDEXES: [&str; 8] =
     ["by_title", "by_tag", "email", "recent", "posts_by_tag", "geo", "slug", "none"];
 
+/// Namespaces and keys of what agents keep for the victim.
+pub const AGENT_ENTRIES: [(&str, &str); 3] =
+    [("default", "k0"), ("default", "k1"), ("files:a", "k0")];
+
 pub const SCHEMA: &str = r#"
 [stores.app]
 url = "memory:"
@@ -105,6 +109,13 @@ impl<'s> Victim<'s> {
                 victim.put(space, &format!("user:{NAME}:{at}"), value, &mut requests).await;
             }
         }
+        for (namespace, key) in AGENT_ENTRIES {
+            let path = format!("/v1/agents/namespaces/{namespace}/entries/{key}");
+            let body = json!({"value": {"text": SECRET}, "metadata": {"by": SECRET}}).to_string();
+            let put = victim.holder.sent(Method::PUT, &path, &body);
+            let put = put.header("keyward-agent", SECRET).header("keyward-run", "r1");
+            assert!(put.send().await.unwrap().status().is_success());
+        }
         let person = json!({"email": EMAIL, "name": SECRET});
         victim.put("people", &format!("user:{NAME}"), person, &mut requests).await;
         victim
@@ -156,7 +167,9 @@ impl<'s> Victim<'s> {
             assert_eq!(after.get(key), Some(row), "{key}");
         }
         for (key, row) in after.iter().filter(|(key, _)| !before.contains_key(*key)) {
-            let below = *key == "user:ada" || key.starts_with("user:ada:");
+            let below = *key == "user:ada"
+                || key.starts_with("user:ada:")
+                || key.starts_with("agents:ada:");
             let named = row.contains("\"user:ada\"") || row.contains("\"user:ada:");
             assert!(!below && !named, "{key} {row}");
         }
@@ -169,5 +182,16 @@ impl<'s> Victim<'s> {
             let page = told(200, self.holder.sent(Method::POST, &path, &question)).await;
             assert_eq!(page["records"].as_array().unwrap().len(), 3, "{index}");
         }
+        for (namespace, key) in AGENT_ENTRIES {
+            let path = format!("/v1/agents/namespaces/{namespace}/entries/{key}");
+            let document = told(200, self.holder.sent(Method::GET, &path, "")).await;
+            assert_eq!(document["value"]["text"], SECRET);
+            assert_eq!(document["accessCount"], 0, "nobody else has read it");
+            assert_eq!(document["lastAccessedByAgent"], SECRET);
+            let history = self.holder.sent(Method::GET, &format!("{path}/history"), "");
+            assert_eq!(told(200, history).await["items"].as_array().unwrap().len(), 1);
+        }
+        let log = self.holder.sent(Method::GET, "/v1/agents/runs/r1/operations", "");
+        assert_eq!(told(200, log).await["items"].as_array().unwrap().len(), AGENT_ENTRIES.len());
     }
 }
