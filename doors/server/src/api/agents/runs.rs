@@ -2,7 +2,7 @@
 
 use keyward::agents::{Operations, Runs};
 
-use super::ReachedUser;
+use super::{ReachedUser, checked};
 use crate::auth::{Identity, Need};
 use crate::problem::Result;
 
@@ -26,5 +26,6 @@ pub(crate) async fn operations(
     limit: usize,
 ) -> Result<Operations> {
     reached.require(who, Need::Read)?;
+    let run = checked("run", run)?;
     Ok(reached.user.operations(run, cursor, limit).await?)
 }

@@ -79,7 +79,8 @@ impl<'s> Attacker<'s> {
 
     fn request(&self, rng: &mut Rng, space: &str) -> (Method, String, String) {
         if rng.u8(..4) == 0 {
-            return agents::request(rng, self.cursor(rng));
+            let cursor = self.cursor(rng);
+            return agents::request(rng, cursor);
         }
         let key = key(rng, ID, space);
         let at = escaped(rng, &key);
