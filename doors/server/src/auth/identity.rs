@@ -96,10 +96,14 @@ impl Identity {
         }))
     }
 
-    /// The same caller through an agent, for one request of its own.
+    /// The same caller through an agent, for one request of its own; through the agent of the
+    /// credential, if that is bound to one.
     pub(crate) fn through(&self, agent: &str) -> Self {
         let Known { tenant, credential, caller, scopes, .. } = &*self.0;
-        let caller = caller.clone().with_agent(agent);
+        let caller = match caller.agent_id() {
+            Some(_) => caller.clone(),
+            None => caller.clone().with_agent(agent),
+        };
         let through = Self::new(tenant.name(), credential.clone(), caller, scopes.clone());
         through.0.sent_bytes.store(self.sent_bytes(), Ordering::Relaxed);
         through

@@ -65,6 +65,11 @@ impl Arguments {
         self.0.remove(name).filter(|raw| raw.get() != "null")
     }
 
+    /// Takes an argument that may be any JSON, null as well, as it was written.
+    pub fn take_json(&mut self, name: &str) -> Option<Box<RawValue>> {
+        self.0.remove(name)
+    }
+
     /// The arguments as one text, to be read with [`read`]. Those that are null are left out.
     pub fn text(&self) -> String {
         let given: BTreeMap<_, _> = self.0.iter().filter(|(_, raw)| raw.get() != "null").collect();

@@ -7,12 +7,15 @@ use axum::http::request::Parts;
 use rmcp::model::{JsonObject, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer};
+use serde_json::Value;
 
 use super::arguments::{Arguments, Sent};
 use crate::app::App;
 use crate::auth::Identity;
 use crate::http::gate::RequestId;
 
+/// The member of a message's metadata that names the run of the agent.
+const RUN: &str = "keyward/run";
 /// The longest name of an agent that is remembered.
 const AGENT_BYTES_MAX: usize = 200;
 
@@ -38,6 +41,13 @@ pub(super) fn headers(context: &RequestContext<RoleServer>) -> Option<&HeaderMap
     context.extensions.get::<Parts>().map(|parts| &parts.headers)
 }
 
+/// The run that a message is part of: what its metadata says, else the session.
+fn run(context: &RequestContext<RoleServer>) -> Option<String> {
+    let said = context.meta.get(RUN).and_then(Value::as_str).map(str::to_owned);
+    let session = || headers(context)?.get("mcp-session-id")?.to_str().ok().map(str::to_owned);
+    said.or_else(session)
+}
+
 /// A call of a tool.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
@@ -47,6 +57,8 @@ pub(super) struct Call {
     pub arguments: Arguments,
     /// What the request is called in logs.
     pub request: Arc<str>,
+    /// The run of the agent that the call is part of: the session, or what the client says.
+    pub run: Option<String>,
     /// What the caller has agreed to be done, and to how many.
     pub confirmed: Option<u64>,
     progress: Option<(Peer<RoleServer>, ProgressToken)>,
@@ -73,6 +85,7 @@ impl Call {
             tool: tool.to_owned(),
             arguments: Arguments::new(sent.as_ref(), arguments),
             request,
+            run: run(context),
             confirmed: None,
             progress: context.meta.get_progress_token().map(|token| (context.peer.clone(), token)),
         })

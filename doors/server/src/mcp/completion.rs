@@ -4,7 +4,7 @@ use rmcp::model::{
     ArgumentInfo, CompleteRequestParams, CompletionContext, CompletionInfo, Reference,
 };
 
-use super::resources::{keys_like, reached};
+use super::resources::{entry_keys, keys_like, namespaces, reached};
 use crate::api::spaces;
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
@@ -25,9 +25,14 @@ pub(super) async fn complete(
         (Reference::Resource(_) | Reference::Prompt(_), "space") => {
             space_names(app, who, given("store").as_deref())
         }
-        (Reference::Resource(_) | Reference::Prompt(_), "key") => {
-            return keys(app, who, given("store"), given("space"), value).await;
-        }
+        (Reference::Resource(_) | Reference::Prompt(_), "namespace") => namespaces(app, who).await,
+        (Reference::Resource(_) | Reference::Prompt(_), "key") => match given("namespace") {
+            Some(namespace) => {
+                let page = entry_keys(app, who, &namespace, value).await;
+                page.map(|page| page.keys).unwrap_or_default()
+            }
+            None => return keys(app, who, given("store"), given("space"), value).await,
+        },
         _ => Vec::new(),
     };
     let fitting = known.into_iter().filter(|word| word.starts_with(value.as_str())).collect();

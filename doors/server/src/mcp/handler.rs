@@ -35,10 +35,10 @@ use crate::problem::{Problem, Result};
 /// is started anew.
 const LISTED_TTL_MS: u64 = 60_000;
 
-const INSTRUCTIONS: &str = "Keyward keeps data: records in declared spaces, locks, and jobs. Begin \
-    with the resource keyward://schema, or with record_list. Keys are segments with colons between \
-    them. A record has a version: give it as if_version to change just what you have read. An answer \
-    that did not work says what to call next.";
+const INSTRUCTIONS: &str = "Keyward keeps data. What agents keep for a user are entries in namespaces \
+    (agent_…): begin with agent_namespaces. Records are in declared spaces (record_…): begin with the \
+    resource keyward://schema. Entries and records have versions: give one as if_version to change just \
+    what you have read. A call that did not work says what to call next.";
 
 /// Answers one session, or one request of a client without sessions. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -218,7 +218,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let mut listed = resources::list(self.app(), &caller(&context)?);
+        let mut listed = resources::list(self.app(), &caller(&context)?).await;
         if let Some(fixtures) = &self.shared.fixtures {
             listed.resources.extend(fixtures.resources());
         }

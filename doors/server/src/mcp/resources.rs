@@ -1,5 +1,6 @@
 //! What can be read: what is declared, keys, and records.
 
+use keyward::agents::Keys;
 use keyward::records::Listing;
 use keyward::{Bindings, Key};
 use rmcp::ErrorData;
@@ -10,6 +11,8 @@ use rmcp::model::{
 use serde_json::json;
 
 use super::uri::{self, Address};
+use crate::api::agents::entries::Part;
+use crate::api::agents::{self, Behalf};
 use crate::api::spaces::{self, Reached, reach};
 use crate::app::App;
 use crate::auth::Identity;
@@ -27,7 +30,7 @@ const DECLARED_TTL_MS: u64 = 60_000;
 const KEYS_MAX: usize = 100;
 
 /// The resources that a caller reaches.
-pub(super) fn list(app: &App, who: &Identity) -> ListResourcesResult {
+pub(super) async fn list(app: &App, who: &Identity) -> ListResourcesResult {
     let mut resources = vec![
         Resource::new(SCHEMA, "schema")
             .with_title("What is declared")
@@ -57,9 +60,37 @@ pub(super) fn list(app: &App, who: &Identity) -> ListResourcesResult {
             );
         }
     }
+    for namespace in namespaces(app, who).await {
+        resources.push(
+            Resource::new(uri::namespace(&namespace), &namespace)
+                .with_title(format!("The namespace {namespace}"))
+                .with_description("The first keys that agents keep in it. Can be subscribed to.")
+                .with_mime_type(JSON),
+        );
+    }
     let mut result = ListResourcesResult::with_all_items(resources);
-    (result.ttl_ms, result.cache_scope) = (Some(DECLARED_TTL_MS), Some(CacheScope::Private));
+    // Namespaces come and go.
+    (result.ttl_ms, result.cache_scope) = (Some(0), Some(CacheScope::Private));
     result
+}
+
+/// The first namespaces in which agents keep something for the caller; none, where there is no user that
+/// the caller is.
+pub(super) async fn namespaces(app: &App, who: &Identity) -> Vec<String> {
+    let listed = agents::namespaces::list(who, app, &Behalf::default(), None, KEYS_MAX).await;
+    listed.map(|page| page.namespaces).unwrap_or_default()
+}
+
+/// The first keys of a namespace that begin with a text.
+pub(super) async fn entry_keys(
+    app: &App,
+    who: &Identity,
+    namespace: &str,
+    begun: &str,
+) -> Result<Keys> {
+    let reached = agents::reach(who, app, &Behalf::default(), namespace)?;
+    let part = Part { prefix: begun.to_owned(), cursor: None, limit: KEYS_MAX };
+    agents::entries::keys(who, &reached, part).await
 }
 
 /// The kinds of resources that there are too many of to list.
@@ -82,6 +113,16 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
             "keyward://{store}/spaces/{space}/records/{key}",
             "record",
             "A record with its version. Can be subscribed to.",
+        ),
+        template(
+            "keyward://agents/namespaces/{namespace}",
+            "namespace",
+            "The first keys that agents keep in a namespace. Can be subscribed to.",
+        ),
+        template(
+            "keyward://agents/namespaces/{namespace}/entries/{key}",
+            "entry",
+            "An entry that agents keep. Can be subscribed to.",
         ),
     ]);
     (result.ttl_ms, result.cache_scope) = (Some(DECLARED_TTL_MS), Some(CacheScope::Public));
@@ -129,6 +170,19 @@ async fn contents(
             let reached = reached(app, who, store, space)?;
             let Some(record) = reached.space.get(key).await? else { return Ok(None) };
             (text::record(&record).finish(), JSON, 0)
+        }
+        Address::Namespace { namespace } => {
+            let page = entry_keys(app, who, namespace, "").await?;
+            let keys = page.keys.iter().map(|key| text::quoted(key));
+            let told = text::Object::new().list("keys", keys);
+            (told.optional("next", page.next.as_deref()).finish(), JSON, 0)
+        }
+        Address::Entry { namespace, key } => {
+            let reached = agents::reach(who, app, &Behalf::default(), namespace)?;
+            let Some(entry) = agents::entries::get(who, &reached, key).await? else {
+                return Ok(None);
+            };
+            (entry.to_document_with_rev().as_str().to_owned(), JSON, 0)
         }
     }))
 }
@@ -181,7 +235,7 @@ fn absent(uri: &str) -> ErrorData {
 fn refused(uri: &str, problem: &Problem) -> ErrorData {
     match problem.code() {
         // What may not be known of is not there.
-        "unknown-space" | "not-found" | "forbidden" | "key-mismatch" => absent(uri),
+        "unknown-space" | "not-found" | "forbidden" | "key-mismatch" | "invalid" => absent(uri),
         _ => {
             let data = json!({ "uri": uri, "code": problem.code() });
             ErrorData::internal_error(problem.detail().to_owned(), Some(data))

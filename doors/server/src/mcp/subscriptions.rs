@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 
 use super::resources::reached;
 use super::uri::Address;
+use crate::api::agents::{self, Behalf};
 use crate::api::reach::is_shown;
 use crate::app::App;
 use crate::auth::Identity;
@@ -20,7 +21,7 @@ pub(super) const WATCHED_MAX: usize = 64;
 
 /// Whether a resource can be subscribed to, as far as its address says.
 pub(super) fn can_be_watched(uri: &str) -> bool {
-    matches!(Address::parse(uri), Some(Address::Records { .. } | Address::Record { .. }))
+    !matches!(Address::parse(uri), None | Some(Address::Schema | Address::Space { .. }))
 }
 
 /// A sign each time a resource changes, for somebody who may read it. Ends when it cannot be watched
@@ -35,11 +36,11 @@ pub(super) fn changes(
             .hint("Subscribe to the records of a space, or to one of them.")
     };
     let address = Address::parse(uri).ok_or_else(unwatched)?;
-    let (reached, range, only) = match &address {
+    let (feed, range, pattern) = match &address {
         Address::Records { store, space } => {
             let reached = reached(app, who, store, space)?;
-            let range = reached.space.range(Bindings::new())?;
-            (reached, range, None)
+            let pattern = reached.space.declaration().key.clone();
+            (&reached.served.feed, reached.space.range(Bindings::new())?, Some(pattern))
         }
         Address::Record { store, space, key } => {
             let reached = reached(app, who, store, space)?;
@@ -48,17 +49,22 @@ pub(super) fn changes(
             if !within || !reached.space.declaration().key.matches(key) {
                 return Err(unwatched());
             }
-            (reached, KeyRange::exactly(key), Some(key.clone()))
+            (&reached.served.feed, KeyRange::exactly(key), None)
         }
-        _ => return Err(unwatched()),
+        Address::Namespace { namespace } => {
+            let reached = agents::reach(who, app, &Behalf::default(), namespace)?;
+            (&app.store(reached.store_name())?.feed, reached.range(None)?, None)
+        }
+        Address::Entry { namespace, key } => {
+            let reached = agents::reach(who, app, &Behalf::default(), namespace)?;
+            (&app.store(reached.store_name())?.feed, reached.range(Some(key))?, None)
+        }
+        Address::Schema | Address::Space { .. } => return Err(unwatched()),
     };
-    let pattern = reached.space.declaration().key.clone();
-    let events = reached.served.feed.watch(range, None, is_shown);
+    let events = feed.watch(range, None, is_shown);
     Ok(events.filter_map(move |event| {
-        let is_of_it = |key: &Key| match &only {
-            Some(only) => key == only,
-            None => pattern.matches(key),
-        };
+        // Between the records of a space, other keys may lie.
+        let is_of_it = |key: &Key| pattern.as_ref().is_none_or(|pattern| pattern.matches(key));
         let changed = match event {
             Ok(Event::Changed { changes, .. }) => {
                 changes.iter().any(|change| is_of_it(&change.key))

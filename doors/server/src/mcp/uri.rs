@@ -1,7 +1,8 @@
 //! The addresses of resources.
 //!
 //! `keyward://schema`, `keyward://{store}/spaces/{space}`, `keyward://{store}/spaces/{space}/records`
-//! and `keyward://{store}/spaces/{space}/records/{key}`, each part percent-encoded.
+//! and `keyward://{store}/spaces/{space}/records/{key}`; `keyward://agents/namespaces/{namespace}` and
+//! `keyward://agents/namespaces/{namespace}/entries/{key}`. Each part is percent-encoded.
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use keyward::Key;
@@ -23,6 +24,10 @@ pub(super) enum Address {
     Records { store: String, space: String },
     /// A record.
     Record { store: String, space: String, key: Key },
+    /// The keys of what agents keep for the caller in a namespace.
+    Namespace { namespace: String },
+    /// An entry that agents keep for the caller.
+    Entry { namespace: String, key: String },
 }
 
 impl Address {
@@ -34,6 +39,12 @@ impl Address {
         let text = |part: &str| decoded(part).filter(|text| !text.is_empty());
         match parts.as_slice() {
             ["schema"] => Some(Self::Schema),
+            ["agents", "namespaces", namespace] => {
+                Some(Self::Namespace { namespace: text(namespace)? })
+            }
+            ["agents", "namespaces", namespace, "entries", key] => {
+                Some(Self::Entry { namespace: text(namespace)?, key: text(key)? })
+            }
             [store, "spaces", space] => {
                 Some(Self::Space { store: text(store)?, space: text(space)? })
             }
@@ -57,6 +68,11 @@ pub(super) fn space(store: &str, space: &str) -> String {
 /// The address of a space's keys.
 pub(super) fn records(store: &str, space: &str) -> String {
     format!("{}/records", self::space(store, space))
+}
+
+/// The address of a namespace's keys.
+pub(super) fn namespace(namespace: &str) -> String {
+    format!("{SCHEME}agents/namespaces/{}", path_segment(namespace))
 }
 
 fn decoded(part: &str) -> Option<String> {
@@ -91,6 +107,13 @@ mod tests {
             Some(Address::Record { store: "main".into(), space: "no/tes".into(), key })
         );
         assert_eq!(Address::parse("keyward://schema"), Some(Address::Schema));
+        let namespace = "files:apache/repo".to_owned();
+        let entries = self::namespace(&namespace);
+        assert_eq!(
+            Address::parse(&format!("{entries}/entries/a%2Fb")),
+            Some(Address::Entry { namespace: namespace.clone(), key: "a/b".to_owned() })
+        );
+        assert_eq!(Address::parse(&entries), Some(Address::Namespace { namespace }));
         let (store, space) = ("schema".to_owned(), "notes".to_owned());
         assert_eq!(
             Address::parse("keyward://schema/spaces/notes/records"),

@@ -19,6 +19,7 @@ mod history;
 mod issuers;
 mod jobs;
 mod locks;
+mod mcp;
 mod messages;
 mod migrations;
 mod owners;

@@ -13,7 +13,7 @@ pub(crate) mod search;
 
 use keyward::agents::{Agents, Namespace, SPACE, UserData};
 use keyward::records::Caller;
-use keyward::{Bindings, Key, Store};
+use keyward::{Bindings, Key, KeyRange, Pattern, Store};
 
 use super::entries::Precondition;
 use crate::app::App;
@@ -113,16 +113,40 @@ impl Reached<'_> {
     fn store(&self) -> &Store {
         self.agents.records().store()
     }
+
+    /// The name of the store that it is in.
+    pub fn store_name(&self) -> &str {
+        self.store
+    }
+
+    /// Where an entry lies, or all of them, for those who watch.
+    pub fn range(&self, key: Option<&str>) -> Result<KeyRange> {
+        match key {
+            Some(key) => {
+                let place = place(self.agents, self.user_id(), self.name(), key)?;
+                Ok(KeyRange::exactly(&place))
+            }
+            None => {
+                let values = Bindings::new().with("user", self.user_id());
+                let range = pattern(self.agents)?.range(&values.with("namespace", self.name()));
+                range.map_err(|error| Problem::invalid(error.to_string()))
+            }
+        }
+    }
 }
 
 /// The key of an entry's record.
 fn place(agents: &Agents, user: &str, namespace: &str, key: &str) -> Result<Key> {
-    let mut spaces = agents.records().declarations();
-    let Some(space) = spaces.find(|space| space.name == SPACE) else {
-        return Err(Problem::new("internal", "there is no place for agents' entries"));
-    };
     let values = Bindings::new().with("user", user).with("namespace", namespace).with("key", key);
-    space.key.build(&values).map_err(|error| Problem::invalid(error.to_string()))
+    pattern(agents)?.build(&values).map_err(|error| Problem::invalid(error.to_string()))
+}
+
+fn pattern(agents: &Agents) -> Result<&Pattern> {
+    let mut spaces = agents.records().declarations();
+    match spaces.find(|space| space.name == SPACE) {
+        Some(space) => Ok(&space.key),
+        None => Err(Problem::new("internal", "there is no place for agents' entries")),
+    }
 }
 
 impl ReachedUser<'_> {

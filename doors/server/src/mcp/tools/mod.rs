@@ -3,6 +3,8 @@
 //! A caller is shown the tools that something can be done with, in an order that stays. What a tool
 //! does is asked of `api`, which refuses what the caller may not do, shown or not.
 
+mod agent_schemas;
+mod agents;
 mod jobs;
 mod locks;
 mod record_schemas;
@@ -67,7 +69,8 @@ fn tool(
 
 /// The tools that a caller can do something with, always in the same order.
 pub(super) fn list(app: &App, who: &Identity) -> Vec<Tool> {
-    let mut tools = records::tools(app, who);
+    let mut tools = agents::tools(app, who);
+    tools.extend(records::tools(app, who));
     tools.extend(locks::tools(app, who));
     tools.extend(jobs::tools(app, who));
     tools
@@ -79,7 +82,16 @@ pub(super) fn is_known(name: &str) -> bool {
 }
 
 /// All tools.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 21] = [
+    "agent_get",
+    "agent_set",
+    "agent_patch",
+    "agent_delete",
+    "agent_keys",
+    "agent_namespaces",
+    "agent_search",
+    "agent_history",
+    "agent_restore",
     "record_save",
     "record_get",
     "record_list",
@@ -97,6 +109,15 @@ const NAMES: [&str; 12] = [
 /// Does what a tool does.
 pub(super) async fn run(call: &Call) -> Result<Done> {
     match call.tool.as_str() {
+        "agent_get" => agents::get(call).await,
+        "agent_set" => agents::set(call).await,
+        "agent_patch" => agents::patch(call).await,
+        "agent_delete" => agents::delete(call).await,
+        "agent_keys" => agents::keys(call).await,
+        "agent_namespaces" => agents::namespaces(call).await,
+        "agent_search" => agents::search(call).await,
+        "agent_history" => agents::history(call).await,
+        "agent_restore" => agents::restore(call).await,
         "record_save" => records::save(call).await,
         "record_get" => records::get(call).await,
         "record_list" => records::list(call).await,
@@ -116,6 +137,7 @@ pub(super) async fn run(call: &Call) -> Result<Done> {
 /// What to call after a problem.
 pub(super) fn next(call: &Call, problem: &Problem) -> String {
     let next = match call.tool.split('_').next() {
+        Some("agent") => agents::next(problem),
         Some("record") => records::next(call, problem),
         Some("lock") => locks::next(problem),
         Some("job") => jobs::next(problem),

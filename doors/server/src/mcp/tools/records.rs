@@ -92,7 +92,7 @@ fn key_of(reached: &Reached<'_>, arguments: &mut Arguments) -> Result<Key> {
 }
 
 /// What must be so for a change.
-fn precondition(arguments: &mut Arguments) -> Result<Precondition> {
+pub(super) fn precondition(arguments: &mut Arguments) -> Result<Precondition> {
     let version = arguments.take_text("if_version")?;
     match (version, arguments.take::<bool>("if_absent")?.unwrap_or(false)) {
         (None, false) => Ok(Precondition::None),

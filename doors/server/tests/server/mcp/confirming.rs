@@ -1,0 +1,123 @@
+//! What removes many things at once is confirmed, in whatever way the client can.
+
+use serde_json::{Value, json};
+
+use super::client::{Agent, Events, Session};
+use crate::fixture::{Running, answered, told};
+use crate::spaces::served;
+
+async fn filled(count: usize) -> Running {
+    let server = served().await;
+    let agent = Agent::new(&server);
+    for n in 0..count {
+        let key = format!("log:a:{n:020}");
+        let save = json!({ "space": "log", "key": key, "value": n });
+        agent.call("record_save", save).await;
+        agent.call("agent_set", json!({ "key": format!("t/{n}"), "value": n })).await;
+    }
+    server
+}
+
+async fn left(server: &Running) -> usize {
+    let page = told(200, server.get("/v1/spaces/log/records")).await;
+    page["items"].as_array().unwrap().len()
+}
+
+fn everything() -> Value {
+    json!({ "space": "log", "prefix": "log:a:" })
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_ask_gives_the_number_as_an_argument() {
+    let server = filled(3).await;
+    let agent = Agent::new(&server);
+    for (tool, mut arguments, what) in [
+        ("record_delete", everything(), "3 records"),
+        ("agent_delete", json!({ "prefix": "t/" }), "3 entries"),
+    ] {
+        let said = agent.refused(tool, arguments.clone()).await;
+        assert!(said.starts_with("unconfirmed") && said.contains(what), "{said}");
+        assert!(
+            said.contains(&format!("call {tool} again")) && said.contains("confirm: 3"),
+            "{said}"
+        );
+        arguments["confirm"] = json!(2);
+        assert!(agent.refused(tool, arguments.clone()).await.contains("confirm: 3"));
+        arguments["confirm"] = json!(3);
+        assert_eq!(agent.call(tool, arguments.clone()).await["deleted"], 3);
+        arguments.as_object_mut().unwrap().remove("confirm");
+        assert_eq!(agent.call(tool, arguments).await["deleted"], 0);
+    }
+    assert_eq!(left(&server).await, 0);
+}
+
+#[tokio::test]
+async fn a_client_of_the_newest_revision_asks_its_user_and_calls_again() {
+    let server = filled(3).await;
+    let agent = Agent::that_asks(&server);
+    let call = |more: Value| {
+        let mut params = json!({ "name": "record_delete", "arguments": everything() });
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        params
+    };
+    let asked = agent.result("tools/call", call(json!({}))).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let question = &asked["inputRequests"]["confirm"];
+    assert_eq!(question["method"], "elicitation/create");
+    assert!(question["params"]["message"].as_str().unwrap().contains("3 records"), "{asked}");
+    let state = asked["requestState"].as_str().unwrap();
+    let answer = |action: &str, state: &str| {
+        let content = json!({ "confirm": true });
+        call(json!({
+            "inputResponses": { "confirm": { "action": action, "content": content } },
+            "requestState": state,
+        }))
+    };
+
+    // A state that was changed, or is for something else, is none.
+    let forged = state.replace(".3", ".2");
+    assert_eq!(agent.error("tools/call", answer("accept", &forged)).await["code"], -32602);
+    assert_eq!(agent.error("tools/call", answer("accept", "")).await["code"], -32602);
+    let mut other = answer("accept", state);
+    other["arguments"]["prefix"] = json!("log:");
+    assert_eq!(agent.error("tools/call", other).await["code"], -32602);
+    let declined = agent.result("tools/call", answer("decline", state)).await;
+    assert_eq!(declined["isError"], true);
+    assert_eq!(left(&server).await, 3);
+
+    // One more has come meanwhile: the user is asked again.
+    let more = json!({ "space": "log", "values": { "app": "a", "n": 9 }, "value": 9 });
+    agent.call("record_save", more).await;
+    let again = agent.result("tools/call", answer("accept", state)).await;
+    assert!(
+        again["inputRequests"]["confirm"]["params"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("4 records")
+    );
+    let state = again["requestState"].as_str().unwrap();
+    let done = agent.result("tools/call", answer("accept", state)).await;
+    assert_eq!(done["structuredContent"]["deleted"], 4, "{done}");
+    assert_eq!(left(&server).await, 0);
+}
+
+#[tokio::test]
+async fn the_user_of_an_older_client_is_asked_within_the_call() {
+    let server = filled(2).await;
+    for (action, expected) in [("decline", 2), ("accept", 0)] {
+        let can = json!({ "elicitation": {} });
+        let session = Session::begin_as(&server, "2025-06-18", None, can).await;
+        let params = json!({ "name": "record_delete", "arguments": everything() });
+        let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params });
+        let mut events = Events::new(answered(200, session.request(&call)).await);
+        let asked = events.next().await.unwrap();
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        assert!(asked["params"]["message"].as_str().unwrap().contains("2 records"));
+        let answer = json!({ "action": action, "content": { "confirm": true } });
+        let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer });
+        answered(202, session.request(&answer)).await;
+        let done = events.next().await.unwrap();
+        assert_eq!(done["result"]["isError"], action == "decline", "{done}");
+        assert_eq!(left(&server).await, expected, "{action}");
+    }
+}

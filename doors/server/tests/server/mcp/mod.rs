@@ -1,0 +1,14 @@
+//! Agents: MCP over HTTP, as clients of the newest revision and of older ones speak it.
+
+mod access;
+mod agents;
+mod client;
+mod confirming;
+mod isolation;
+mod jobs;
+mod locks;
+mod records;
+mod resources;
+mod sessions;
+mod speaking;
+mod subscriptions;
