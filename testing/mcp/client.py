@@ -66,6 +66,16 @@ async def keep(client, name):
     assert wrong.is_error and "agent_keys" in wrong.content[0].text, wrong
 
 
+async def remember(client, name):
+    path = f"/memories/{name}.md"
+    made = await client.call_tool("memory", {"command": "create", "path": path, "file_text": "one\n"})
+    assert made.content[0].text == f"File created successfully at: {path}", made
+    seen = await client.call_tool("memory", {"command": "view", "path": path})
+    assert seen.content[0].text.endswith("     1\tone"), seen
+    gone = await client.call_tool("memory", {"command": "view", "path": "/memories/none"})
+    assert gone.is_error and "does not exist" in gone.content[0].text, gone
+
+
 async def save(client, name):
     key = f"user:{name}:notes:n1"
     note = {"space": "notes", "key": key, "value": {"text": "hello", "tags": ["x"]}}
@@ -119,6 +129,7 @@ async def run(server):
                 assert client.protocol_version == NEWEST, client.protocol_version
             await look_around(client)
             await keep(client, name)
+            await remember(client, name)
             await save(client, name)
             await confirm(client, name)
         print(f"  the Python client, {mode}: good")

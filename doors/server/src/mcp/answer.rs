@@ -27,6 +27,12 @@ pub(super) fn told(text: String) -> CallToolResult {
     }
 }
 
+/// A tool's answer in words of its own.
+pub(super) fn said(text: String, failed: bool) -> CallToolResult {
+    let content = vec![ContentBlock::text(text)];
+    if failed { CallToolResult::error(content) } else { CallToolResult::success(content) }
+}
+
 /// Why a tool did not do it, and what to call next.
 pub(super) fn failed(problem: &Problem, next: &str) -> CallToolResult {
     // Only text: what is said of structure is the schema of an answer, and this is none.

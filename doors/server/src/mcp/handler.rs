@@ -104,7 +104,7 @@ impl Handler {
         };
         slip.end(done.as_ref().map_or_else(|problem| problem.status().as_u16(), |_| 200));
         if let Some(meter) = meter {
-            meter.end(matches!(done, Ok(Done::Told(_))));
+            meter.end(matches!(done, Ok(Done::Told(_) | Done::Said { failed: false, .. })));
         }
         done
     }
@@ -123,6 +123,7 @@ impl Handler {
         }
         let ask = match self.run(&call).await {
             Ok(Done::Told(text)) => return Ok(answer::told(text).into()),
+            Ok(Done::Said { text, failed }) => return Ok(answer::said(text, failed).into()),
             Ok(Done::Ask(ask)) => ask,
             Err(problem) => {
                 return Ok(answer::failed(&problem, &tools::next(&call, &problem)).into());
@@ -136,6 +137,7 @@ impl Handler {
         }
         Ok(match self.run(&call).await {
             Ok(Done::Told(text)) => answer::told(text).into(),
+            Ok(Done::Said { text, failed }) => answer::said(text, failed).into(),
             // There are more, or fewer, by now.
             Ok(Done::Ask(ask)) => unconfirmed(&call, &ask).into(),
             Err(problem) => answer::failed(&problem, &tools::next(&call, &problem)).into(),

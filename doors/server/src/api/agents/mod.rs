@@ -7,6 +7,7 @@ mod change;
 pub(crate) mod entries;
 pub(crate) mod exchange;
 pub(crate) mod history;
+pub(crate) mod memories;
 pub(crate) mod namespaces;
 pub(crate) mod runs;
 pub(crate) mod search;

@@ -7,6 +7,7 @@ mod agent_schemas;
 mod agents;
 mod jobs;
 mod locks;
+mod memory;
 mod record_schemas;
 mod records;
 mod schema;
@@ -26,6 +27,8 @@ use crate::stores::Served;
 pub(super) enum Done {
     /// Its answer: a JSON object.
     Told(String),
+    /// Its answer in words of its own, and whether it says that nothing was done.
+    Said { text: String, failed: bool },
     /// It is not done before this is confirmed.
     Ask(Ask),
 }
@@ -70,6 +73,7 @@ fn tool(
 /// The tools that a caller can do something with, always in the same order.
 pub(super) fn list(app: &App, who: &Identity) -> Vec<Tool> {
     let mut tools = agents::tools(app, who);
+    tools.extend(memory::tools(app, who));
     tools.extend(records::tools(app, who));
     tools.extend(locks::tools(app, who));
     tools.extend(jobs::tools(app, who));
@@ -82,7 +86,7 @@ pub(super) fn is_known(name: &str) -> bool {
 }
 
 /// All tools.
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "agent_get",
     "agent_set",
     "agent_patch",
@@ -92,6 +96,7 @@ const NAMES: [&str; 21] = [
     "agent_search",
     "agent_history",
     "agent_restore",
+    memory::NAME,
     "record_save",
     "record_get",
     "record_list",
@@ -118,6 +123,7 @@ pub(super) async fn run(call: &Call) -> Result<Done> {
         "agent_search" => agents::search(call).await,
         "agent_history" => agents::history(call).await,
         "agent_restore" => agents::restore(call).await,
+        memory::NAME => memory::run(call).await,
         "record_save" => records::save(call).await,
         "record_get" => records::get(call).await,
         "record_list" => records::list(call).await,

@@ -7,6 +7,7 @@ mod confirming;
 mod isolation;
 mod jobs;
 mod locks;
+mod memory;
 mod records;
 mod resources;
 mod sessions;

@@ -72,6 +72,7 @@ async fn tools_are_not_many_come_in_one_order_and_say_what_they_do() {
             "agent_search",
             "agent_history",
             "agent_restore",
+            "memory",
             "record_save",
             "record_get",
             "record_list",
@@ -90,7 +91,9 @@ async fn tools_are_not_many_come_in_one_order_and_say_what_they_do() {
         let name = &tool["name"];
         assert!(tool["description"].as_str().unwrap().len() > 20, "{name}");
         assert!(!tool["title"].as_str().unwrap().is_empty(), "{name}");
-        for schema in ["inputSchema", "outputSchema"] {
+        // It answers in words.
+        let schemas = if name == "memory" { 1 } else { 2 };
+        for schema in ["inputSchema", "outputSchema"].into_iter().take(schemas) {
             assert_eq!(tool[schema]["type"], "object", "{name}");
             walk(&tool[schema], &mut |schema| {
                 assert!(!schema.is_boolean(), "{name} has a schema that is {schema}");

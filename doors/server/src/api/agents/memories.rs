@@ -1,0 +1,44 @@
+//! Memories: the directory of text files that models edit.
+
+use keyward::agents::{Memories, MemoryAnswer, MemoryCommand};
+
+use super::{Behalf, reach};
+use crate::app::App;
+use crate::auth::{Identity, Need};
+use crate::problem::Result;
+
+/// Does what a command says. To view takes the scope to read the namespace of memories, everything
+/// else that to write it.
+pub(crate) async fn run(
+    who: &Identity,
+    app: &App,
+    behalf: &Behalf,
+    command: &MemoryCommand,
+) -> Result<MemoryAnswer> {
+    let reached = reach(who, app, behalf, Memories::NAMESPACE)?;
+    match changed(command) {
+        None => reached.require(who, Need::Read)?,
+        Some(paths) => {
+            reached.require(who, Need::Write)?;
+            for path in paths {
+                // One that is none is told by the command itself.
+                if let Some(key) = path.strip_prefix("/memories/").filter(|key| !key.is_empty()) {
+                    reached.admit(who, key)?;
+                }
+            }
+        }
+    }
+    Ok(reached.user.memories()?.run(command).await?)
+}
+
+/// The paths that a command changes; `None` if it only looks.
+fn changed(command: &MemoryCommand) -> Option<Vec<&str>> {
+    match command {
+        MemoryCommand::View { .. } => None,
+        MemoryCommand::Create { path, .. }
+        | MemoryCommand::StrReplace { path, .. }
+        | MemoryCommand::Insert { path, .. }
+        | MemoryCommand::Delete { path } => Some(vec![path]),
+        MemoryCommand::Rename { old_path, new_path } => Some(vec![old_path, new_path]),
+    }
+}

@@ -1,0 +1,77 @@
+//! Memories: files that a model keeps for itself, by the commands that models know.
+
+use keyward::agents::{MemoryCommand, SPACE};
+use rmcp::model::Tool;
+use serde_json::{Value, json};
+
+use super::schema::{object_of, takes, text};
+use super::{Call, Done, Effect};
+use crate::api::agents::{Behalf, memories};
+use crate::app::App;
+use crate::auth::{Identity, Need, Target};
+use crate::mcp::arguments::read;
+use crate::problem::Result;
+
+pub(super) const NAME: &str = "memory";
+
+pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
+    let Ok((store, _)) = app.agents() else { return Vec::new() };
+    let may_write = who.scopes().allow(Need::Write, &Target::Space { space: SPACE, store })
+        || who.scopes().name_namespaces(Need::Write);
+    let anybody = who.caller().user_id().is_none();
+    if !may_write || (anybody && !who.caller().is_operator()) {
+        return Vec::new();
+    }
+    let title = "Memories";
+    let description = "Text files below /memories that outlast this conversation: view before you begin, \
+        and write down what should be known later. Commands: view (a file with line numbers, or a \
+        directory), create (a new file), str_replace (a text that stands there once), insert (after a \
+        line; 0 for the start), delete (a file, or a directory with all in it), rename.";
+    let input = input(anybody && !app.auth().is_local());
+    vec![
+        Tool::new(NAME, description, object_of(input))
+            .with_title(title)
+            .with_annotations(Effect::Removes.annotations(title).idempotent(false)),
+    ]
+}
+
+fn input(chooses: bool) -> Value {
+    let whole = |description: &str| json!({ "type": "integer", "description": description });
+    let mut members = json!({
+        "command": {
+            "type": "string",
+            "enum": ["view", "create", "str_replace", "insert", "delete", "rename"],
+            "description": "What to do.",
+        },
+        "path": text("The file or directory, such as /memories/notes.md: all commands but rename."),
+        "view_range": {
+            "type": "array",
+            "items": { "type": "integer" },
+            "minItems": 2,
+            "maxItems": 2,
+            "description": "view: the first and last line to show; -1 for the end of the file.",
+        },
+        "file_text": text("create: the text of the file."),
+        "old_str": text("str_replace: the text that stands in the file exactly once."),
+        "new_str": text("str_replace: what shall stand there; nothing, if left out."),
+        "insert_line": whole("insert: after which line; 0 for the start of the file."),
+        "insert_text": text("insert: the lines."),
+        "old_path": text("rename: the path it has."),
+        "new_path": text("rename: the path it shall have."),
+    });
+    let mut required = vec!["command"];
+    if let (true, Value::Object(members)) = (chooses, &mut members) {
+        members.insert("user".to_owned(), text("Whose memories: a user's id."));
+        required.push("user");
+    }
+    takes(members, &required)
+}
+
+pub(super) async fn run(call: &Call) -> Result<Done> {
+    let mut arguments = call.arguments.clone();
+    let user = arguments.take_text("user")?;
+    let command: MemoryCommand = read(&arguments.text())?;
+    let behalf = Behalf { user, agent: None, run: call.run.clone() };
+    let answer = memories::run(&call.who, &call.app, &behalf, &command).await?;
+    Ok(Done::Said { text: answer.text, failed: answer.failed })
+}
