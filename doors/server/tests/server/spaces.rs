@@ -60,7 +60,7 @@ async fn what_is_declared_is_told() {
     let server = served().await;
     let spaces = told(200, server.get("/v1/spaces")).await;
     let names: Vec<_> = spaces["items"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-    assert_eq!(names, ["agent_data_store", "log", "notes", "places", "sessions"]);
+    assert_eq!(names, ["log", "notes", "places", "sessions"]);
 
     let notes = told(200, server.get("/v1/spaces/notes")).await;
     assert_eq!(notes["key"], "user:{user}:notes:{note}");
