@@ -57,7 +57,8 @@ async fn a_key_that_no_store_takes_is_refused() {
     for request in [
         server.put(&entry(&long), r#"{"value":1}"#),
         server.get(&entry(&long)),
-        server.get(&format!("/v1/agents/namespaces/{long}/keys")),
+        server.put(&format!("/v1/agents/namespaces/{long}/settings"), r#"{"ttl":60}"#),
+        server.get(&format!("/v1/agents/namespaces/{long}/entries/k")),
         server.get(&format!("/v1/agents/runs/{long}/operations")),
     ] {
         let answer = request.send().await.unwrap();
