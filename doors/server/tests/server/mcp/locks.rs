@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::client::Agent;
+use super::client::{Agent, Session};
+use crate::fixture::{Running, answered, told};
 use crate::spaces::served;
 
 #[tokio::test]
@@ -43,4 +44,43 @@ async fn what_is_no_lock_is_refused() {
         let said = agent.refused(tool, arguments.clone()).await;
         assert!(said.starts_with(code), "{tool} {arguments}: {said}");
     }
+}
+
+/// Waits until so many wait for the lock.
+async fn waiting(server: &Running, count: usize) {
+    loop {
+        let standing = told(200, server.get("/v1/stores/app/locks?root=page:7")).await;
+        if standing["waiters"].as_array().unwrap().len() == count {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_leaves_the_line() {
+    let server = served().await;
+    let agent = Agent::new(&server);
+    agent.call("lock_acquire", json!({ "root": "page:7", "ttl": 60 })).await;
+    let params = json!({ "name": "lock_acquire", "arguments": { "root": "page:7", "wait": 25 } });
+
+    // By hanging up.
+    let call = tokio::spawn(agent.request("tools/call", params.clone()).send());
+    waiting(&server, 1).await;
+    call.abort();
+    waiting(&server, 0).await;
+
+    // By saying so.
+    let session = Session::begin(&server, "2025-11-25", None).await;
+    let call = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params });
+    let stream = answered(200, session.request(&call)).await;
+    waiting(&server, 1).await;
+    let cancelled = json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": { "requestId": 5, "reason": "no longer wanted" },
+    });
+    answered(202, session.request(&cancelled)).await;
+    waiting(&server, 0).await;
+    drop(stream);
 }
