@@ -234,7 +234,7 @@ fn everything_is_listed_and_pages_go_on_by_cursor() {
 
     // By hand: each part tells where the next one begins.
     for question in [&["keys"][..], &["entries"], &["search", "--filter", filter]] {
-        let mut cursor = None;
+        let mut cursor: Option<String> = None;
         let mut found = 0;
         loop {
             let mut line = [question, &["-n", "many", "--limit", "1100"]].concat();
@@ -311,7 +311,7 @@ fn an_index_that_the_schema_declares_is_asked() {
         "[stores.main]\nurl = 'embedded:./data'\n[stores.other]\nurl = 'embedded:./other'\n\
          [spaces.agent_data_store]\nstore = 'other'\nkey = 'agents:{user}:{namespace}:{key}'\n\
          ownership = 'user'\nhistory = 3\nvalue_bytes_max = '200 B'\n\
-         [spaces.agent_data_store.indexes.by_status]\nfield = 'value.status'\n",
+         [spaces.agent_data_store.indexes.by_status]\nfield = 'value.status'\ntype = 'text'\n",
     );
     for n in 0..5 {
         let value = format!(r#"{{"status":"s{}"}}"#, n % 2);
@@ -433,7 +433,7 @@ fn a_run_has_a_log_of_what_was_done() {
     assert_eq!(
         told,
         [
-            (&json!("set"), &Value::Null),
+            (&json!("set"), &json!(false)),
             (&json!("get"), &json!(true)),
             (&json!("get"), &json!(false)),
             (&json!("list_keys"), &Value::Null)
@@ -447,6 +447,7 @@ fn a_run_has_a_log_of_what_was_done() {
     let text = kw.agent(&["log", "r1", "--text"]);
     assert_eq!(text.lines().count(), 4);
     assert!(text.contains("  planner  get  default  none  not there\t\n"), "{text}");
+    assert!(text.contains("  planner  set  default  k  new\t{\"text\":\"hello\"}\n"), "{text}");
     assert_eq!(kw.agent_lines(&["log", "r2"]).len(), 1);
     assert_eq!(kw.agent_lines(&["log", "r1", "--user", "ada"]), [] as [Value; 0]);
     assert_eq!(kw.agent(&["log"]), "r1\nr2\n");

@@ -19,6 +19,7 @@ mod listing;
 mod locking;
 mod mcp;
 mod migrating;
+mod moving;
 mod questions;
 mod queues;
 mod readme;

@@ -80,7 +80,7 @@ fn write(operation: &LoggedOperation, output: &mut Output) -> Result {
     if let Some(count) = count {
         line.push_str(&format!("  {count}"));
     } else if *found == Some(false) {
-        line.push_str("  not there");
+        line.push_str(if op == "set" { "  new" } else { "  not there" });
     }
     output.write_columns(&line, preview.as_deref().unwrap_or_default())
 }
