@@ -110,7 +110,10 @@ struct AgentImported {
     path = "/v1/agents/import",
     tag = "agents",
     params(OfUser, ActingHeaders),
-    request_body(content = String, content_type = "application/x-ndjson"),
+    request_body(content(
+        (Vec<serde_json::Map<String, serde_json::Value>> = "application/json"),
+        (String = "application/x-ndjson"),
+    )),
     responses((status = 200, description = "They are taken", body = AgentImported), ProblemAnswers),
 )]
 async fn import(
@@ -130,6 +133,9 @@ async fn import(
         let line = if whole { lines.all().await? } else { lines.next().await? };
         let ended = line.is_none();
         match line {
+            Some(text) if whole && text.trim().is_empty() => {
+                return Err(Problem::invalid("the body is no JSON"));
+            }
             Some(text) if whole => waiting = Document::parse_all(&text)?,
             Some(text) if text.trim().is_empty() => {}
             Some(text) => {
@@ -156,8 +162,8 @@ async fn import(
 
 /// Whether the body is one JSON text, not one document a line.
 fn is_whole(request: &Request) -> Result<bool> {
-    let Some(given) = request.headers().get(header::CONTENT_TYPE) else { return Ok(false) };
-    let given = given.to_str().unwrap_or_default();
+    let given = request.headers().get(header::CONTENT_TYPE);
+    let given = given.and_then(|given| given.to_str().ok()).unwrap_or_default();
     let given = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match given.as_str() {
         "application/x-ndjson" => Ok(false),
