@@ -235,8 +235,8 @@ async fn scopes_are_for_namespaces_the_space_or_the_store() {
     }
     let names = told(200, server.get("/v1/agents/namespaces").bearer_auth(&one)).await;
     assert_eq!(names["items"], json!(["files:apache/repo"]));
-    let export = format!("/v1/agents/export?namespace=files:apache%2Frepo");
-    answered(200, server.get(&export).bearer_auth(&one)).await;
+    let export = "/v1/agents/export?namespace=files:apache%2Frepo";
+    answered(200, server.get(export).bearer_auth(&one)).await;
 
     for scopes in
         [json!(["read:space/agent_data_store"]), json!(["read:store/main"]), json!(["read:*"])]
