@@ -20,8 +20,7 @@ const AGENTS_STORE: &str = "main";
 /// What a schema declares, with the stores it lives in. Cheap to clone.
 ///
 /// A store is opened when something in it is first asked for, and stays open; the others are left
-/// alone, so that reading one space does not need every database. Each store also has the space of
-/// [agents' entries](keyward_agents::SPACE), unless it declares one, or keys of the same shape.
+/// alone, so that reading one space does not need every database.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
