@@ -113,7 +113,7 @@ fn lines_that_are_no_messages_do_not_end_it() {
 fn a_client_is_told_to_start_it() {
     let kw = Sandbox::new();
     kw.write(".mcp.json", r#"{"mcpServers":{"other":{"command":"x"}},"more":1.10}"#);
-    kw.ok(&["mcp", "install", "claude-code", "-s", "embedded:./notes"]);
+    kw.ok(&["mcp", "install", "claude-code", "--project", "-s", "embedded:./notes"]);
     let text = kw.read(".mcp.json");
     assert!(text.contains("1.10"), "{text}");
     let written: Value = serde_json::from_str(&text).unwrap();
@@ -123,12 +123,12 @@ fn a_client_is_told_to_start_it() {
         entry["args"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
     assert_eq!(given[..2], ["mcp", "--store"]);
     assert!(given[2].starts_with("embedded:/") && given[2].ends_with("notes"), "{given:?}");
-    kw.ok(&["mcp", "install", "claude-code", "-s", "embedded:./notes"]);
+    kw.ok(&["mcp", "install", "claude-code", "--project", "-s", "embedded:./notes"]);
     assert_eq!(kw.read(".mcp.json"), text);
     let shown = kw.ok(&["mcp", "install", "vscode", "--print"]);
     assert!(serde_json::from_str::<Value>(&shown).unwrap()["servers"]["keyward"].is_object());
     kw.write(".cursor/mcp.json", "no JSON");
-    let said = kw.fails(2, &["mcp", "install", "cursor"]);
+    let said = kw.fails(2, &["mcp", "install", "cursor", "--project"]);
     assert!(said.contains("mcp.json"), "{said}");
     assert_eq!(kw.read(".cursor/mcp.json"), "no JSON");
 }
