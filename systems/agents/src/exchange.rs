@@ -107,6 +107,8 @@ impl UserData {
     /// Takes distinct documents, in one commit where there is more than one.
     async fn take(&self, documents: &[Document]) -> Result<Imported> {
         let store = self.shared().store();
+        // What is gathered belongs to the entries as they were, and would be added to what documents say.
+        self.agents.flush().await?;
         let mut updates = Vec::with_capacity(documents.len());
         let mut rider = Commit::new();
         for document in documents {

@@ -296,7 +296,8 @@ fn show(data: &Data, server: Settings, output: &mut Output) -> Result {
 }
 
 pub(super) fn filter(level: &str) -> Result<EnvFilter> {
-    EnvFilter::try_new(level).map_err(|error| {
+    // The protocol's library would log what is stored.
+    EnvFilter::try_new(format!("{level},rmcp=error")).map_err(|error| {
         Failure::invalid(format!("{level:?} is no log level: {error}"))
             .hint("Write error, warn, info or debug.")
     })

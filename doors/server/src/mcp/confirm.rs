@@ -95,8 +95,8 @@ pub(super) async fn ask(
     };
     match asked.await {
         Some(ClientResult::ElicitResult(answer)) if agrees(&answer) => Asked::Agreed,
-        Some(_) => Asked::Declined,
-        None => Asked::Unable,
+        // No answer is none: a model does not agree in a user's place.
+        _ => Asked::Declined,
     }
 }
 
@@ -117,5 +117,5 @@ fn form(question: &str) -> Option<ElicitRequestParams> {
 fn agrees(answer: &ElicitResult) -> bool {
     let content = answer.content.as_ref();
     answer.action == ElicitationAction::Accept
-        && content.is_none_or(|content| content[QUESTION] != false)
+        && content.is_some_and(|content| content[QUESTION] == true)
 }

@@ -102,7 +102,12 @@ impl Handler {
             Err(_) => Err(Problem::new("outcome-unknown", "the store took too long to answer")
                 .hint("It may or may not have been done: read before trying again.")),
         };
-        slip.end(done.as_ref().map_or_else(|problem| problem.status().as_u16(), |_| 200));
+        slip.end(match &done {
+            Ok(Done::Told(_) | Done::Said { failed: false, .. }) => 200,
+            // It is as if it had been refused: nothing was done.
+            Ok(Done::Ask(_) | Done::Said { failed: true, .. }) => 409,
+            Err(problem) => problem.status().as_u16(),
+        });
         if let Some(meter) = meter {
             meter.end(matches!(done, Ok(Done::Told(_) | Done::Said { failed: false, .. })));
         }

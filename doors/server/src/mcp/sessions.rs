@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -40,6 +41,8 @@ impl Sessions {
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(options.session_time_max);
         manager.session_config.channel_capacity = WAITING_MAX;
+        // Answers may be large, and whoever lost one can ask again.
+        manager.session_config.completed_cache_ttl = Duration::ZERO;
         Self {
             manager: Arc::new(manager),
             owners: Mutex::default(),

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use keyward::Data;
@@ -24,6 +25,9 @@ use crate::config::Config;
 use crate::lifecycle::Lifecycle;
 use crate::problem::Problem;
 use crate::server::{StartError, keep_up};
+
+/// How long the last words may take to be read.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Answers one client, who writes to `input` and reads from `output`, as the local user, until the
 /// input ends or `stop` comes. Then waits for calls under way, and writes what has been gathered in
@@ -54,7 +58,13 @@ pub async fn serve_mcp(
                     () = stop => {
                         lifecycle.stop();
                         given_up.cancel();
-                        ended.await
+                        match timeout(app.limits().drain_time_max, ended).await {
+                            Ok(ended) => ended,
+                            Err(_) => {
+                                tracing::warn!("stopped before every call was answered");
+                                return drop(finish);
+                            }
+                        }
                     }
                 };
                 if let Err(error) = ended {
@@ -211,6 +221,8 @@ where
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.output.lock().await.flush().await
+        // Who does not read what is written holds up nobody's end.
+        let flushed = timeout(CLOSE_TIME_MAX, async { self.output.lock().await.flush().await });
+        flushed.await.unwrap_or(Ok(()))
     }
 }

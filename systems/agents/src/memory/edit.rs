@@ -5,6 +5,8 @@ use super::{Done, LINES_MAX, Refused};
 
 /// How many lines before and after a change are shown.
 const AROUND: usize = 2;
+/// How many places of a text that stands there too often are named.
+const NAMED_MAX: usize = 20;
 
 /// A file with line numbers.
 pub(super) fn shown(path: &FilePath, text: &str, range: Option<[i64; 2]>) -> Done {
@@ -39,7 +41,8 @@ pub(super) fn replaced(
     if old.is_empty() {
         return Err(Refused::Told("Error: old_str is empty: say what to replace".to_owned()));
     }
-    let places: Vec<usize> = starts(text, old).collect();
+    // More are neither looked for nor named: a text may stand there a million times.
+    let places: Vec<usize> = starts(text, old).take(NAMED_MAX + 1).collect();
     let at = match places[..] {
         [at] => at,
         [] => {
@@ -51,7 +54,10 @@ pub(super) fn replaced(
         _ => {
             let mut lines: Vec<usize> = places.iter().map(|at| line_of(text, *at)).collect();
             lines.dedup();
-            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            let mut lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            if places.len() > NAMED_MAX {
+                lines.push("...".to_owned());
+            }
             let message = format!(
                 "No replacement was performed. Multiple occurrences of old_str `{old}` in lines: \
                  {}. Please ensure it is unique",
@@ -178,6 +184,16 @@ mod tests {
         assert_eq!(starts("aaa", "aa").collect::<Vec<_>>(), [0, 1]);
         assert_eq!(starts("ééé", "éé").collect::<Vec<_>>(), [0, 2]);
         assert!(told(replaced(&path(), "aaa", "aa", "b")).contains("in lines: 1."));
+    }
+
+    #[test]
+    fn of_very_many_places_a_few_are_named() {
+        let text = "a\n".repeat(100_000);
+        let told = told(replaced(&path(), &text, "a", "b"));
+        assert!(
+            told.contains("in lines: 1, 2, 3,") && told.contains(", 21, .... Please"),
+            "{told}"
+        );
     }
 
     #[test]

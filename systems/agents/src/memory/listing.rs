@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use keyward_records::LIMIT_MAX;
-
 use super::path::FilePath;
 use super::{Done, Refused, text_of};
 use crate::namespace::Namespace;
 
 /// How many levels are shown.
 const DEPTH: usize = 2;
+/// How many files are read at a time: each may be as large as a value may be.
+const PAGE: usize = 64;
 /// How many files and directories are shown.
 const SHOWN_MAX: usize = 1_000;
 
@@ -21,7 +21,7 @@ pub(super) async fn shown(files: &Namespace, path: &FilePath) -> Done {
     let mut shown: BTreeMap<String, usize> = BTreeMap::new();
     let mut after = None;
     loop {
-        let page = files.get_all(&below, after, LIMIT_MAX).await?;
+        let page = files.get_all(&below, after, PAGE).await?;
         for entry in &page.entries {
             any = true;
             let name = &entry.key[below.len()..];

@@ -171,7 +171,10 @@ impl Memories {
 
     async fn create(&self, path: &str, text: &str) -> Done {
         let path = FilePath::parse(path)?;
-        self.admit_new(&path).await?;
+        if self.is_directory(&path).await? {
+            return Err(Refused::Told(format!("Error: {path} is a directory")));
+        }
+        self.admit_below(&path).await?;
         if !self.write(&path, text, Precondition::Absent).await? {
             return Err(Refused::Told(format!("Error: File {path} already exists")));
         }
@@ -223,6 +226,7 @@ impl Memories {
         if self.is_there(&new).await? {
             return Err(taken());
         }
+        self.admit_below(&new).await?;
         let mut renamed = match self.files.rename(old.key(), new.key()).await? {
             Relocated::Moved => true,
             Relocated::Absent => false,
@@ -268,11 +272,8 @@ impl Memories {
         )))
     }
 
-    /// Refuses a new file where a directory is, or below a file.
-    async fn admit_new(&self, path: &FilePath) -> Done<()> {
-        if self.is_directory(path).await? {
-            return Err(Refused::Told(format!("Error: {path} is a directory")));
-        }
+    /// Refuses a new path below a file.
+    async fn admit_below(&self, path: &FilePath) -> Done<()> {
         for above in path.directories() {
             if self.read(&above).await?.is_some() {
                 return Err(Refused::Told(format!("Error: {above} is a file, not a directory")));

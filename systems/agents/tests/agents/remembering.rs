@@ -143,6 +143,10 @@ async fn what_cannot_be_done_is_told_in_the_words_a_model_knows(place: Place) {
             "Error: The destination /memories/dir/b.md already exists",
         ),
         (
+            r#"{"command":"rename","old_path":"/memories/dir","new_path":"/memories/a.md/dir"}"#,
+            "Error: /memories/a.md is a file, not a directory",
+        ),
+        (
             r#"{"command":"rename","old_path":"/memories/dir","new_path":"/memories/dir/in"}"#,
             "Error: /memories/dir cannot become /memories/dir/in, which lies in it",
         ),

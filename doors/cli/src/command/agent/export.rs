@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use indicatif::HumanCount;
 use keyward::agents::UserData;
-use keyward::records::LIMIT_MAX;
 use serde::Serialize;
 
 use super::reach::Reach;
@@ -14,6 +13,9 @@ use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
+
+/// How many entries are read at a time: each may be as large as a value may be.
+const PAGE: usize = 64;
 
 /// Write a user's entries as JSON documents, one a line
 ///
@@ -74,7 +76,7 @@ async fn export(
     let mut exported = 0;
     let (mut lines, mut after) = (Vec::new(), None);
     loop {
-        let page = user.export(namespace, after, LIMIT_MAX).await?;
+        let page = user.export(namespace, after, PAGE).await?;
         lines.clear();
         for document in &page.documents {
             lines.extend_from_slice(document.as_bytes());

@@ -77,7 +77,7 @@ pub(crate) async fn clear(
     prefix: &str,
     confirmation: Confirmation,
 ) -> Result<Cleared> {
-    reached.require(who, Need::Write)?;
+    reached.admit(who, &format!("{prefix}*"))?;
     let count = reached.namespace.count(prefix).await?;
     let unconfirmed = |detail: String| {
         Problem::new("unconfirmed", detail)

@@ -178,7 +178,9 @@ pub(super) async fn delete(call: &Call) -> Result<Done> {
     let mut arguments = call.arguments.clone();
     let reached = space(call, &mut arguments)?;
     let below = arguments.take_text("prefix")?;
-    let confirm = arguments.take::<u64>("confirm")?.or(call.confirmed);
+    let said = arguments.take::<u64>("confirm")?;
+    // What the user has agreed to counts before what the model said.
+    let confirm = call.confirmed.or(said);
     let deleted = match below {
         None => {
             let key = key_of(&reached, &mut arguments)?;

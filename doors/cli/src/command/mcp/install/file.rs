@@ -54,19 +54,30 @@ impl File {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
+        // A link that somebody put there is not followed.
+        clear(part)?;
         let mut open = OpenOptions::new();
-        let mut written = open.write(true).create(true).truncate(true).mode(0o600).open(part)?;
+        let mut written = open.write(true).create_new(true).mode(0o600).open(part)?;
         written.write_all(text.as_bytes())?;
         let mut backup = None;
         if self.exists {
             written.set_permissions(fs::metadata(&self.path)?.permissions())?;
             let kept = beside(&self.path, ".bak");
+            clear(&kept)?;
             fs::copy(&self.path, &kept)?;
             backup = Some(kept);
         }
         written.sync_all()?;
         fs::rename(part, &self.path)?;
         Ok(backup)
+    }
+}
+
+/// Makes sure that nothing is there.
+fn clear(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
     }
 }
 
