@@ -11,7 +11,7 @@ use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::fixture::{Running, answered, told};
+use crate::fixture::{Running, answered, client, told};
 
 const QUEUE: &str = "/v1/stores/main/queues/q";
 const MESSAGES: u64 = 120;
@@ -160,7 +160,7 @@ where
     let tasks = (0..WORKERS).map(|at| {
         tokio::spawn(work(Worker {
             pair: pair.clone(),
-            client: Client::new(),
+            client: client(),
             ledger: ledger.clone(),
             rng: Rng::with_seed(seed * WORKERS + at),
         }))

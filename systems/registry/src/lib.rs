@@ -1,0 +1,1 @@
+//! Documents kept in git, in a registry.
