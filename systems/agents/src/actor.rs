@@ -46,6 +46,10 @@ impl Actor {
         self.agent.as_deref()
     }
 
+    pub(crate) fn shared_agent_id(&self) -> Option<Arc<str>> {
+        self.agent.clone()
+    }
+
     /// The run.
     pub fn run_id(&self) -> Option<&str> {
         self.run.as_deref()

@@ -194,17 +194,22 @@ impl Agents {
         let mut stop = std::pin::pin!(stop);
         let mut failed = false;
         loop {
-            let full = async {
+            let tracker = &self.shared.tracker;
+            let mut full = std::pin::pin!(async {
                 match failed {
                     // Where writing fails, being full is no reason to try at once.
                     true => std::future::pending().await,
-                    false => self.shared.tracker.filled().await,
+                    false => tracker.filled().await,
                 }
-            };
-            tokio::select! {
-                () = &mut stop => return self.close().await,
-                () = tokio::time::sleep(interval) => {}
-                () = full => {}
+            });
+            let mut pause = std::pin::pin!(tokio::time::sleep(interval));
+            loop {
+                tokio::select! {
+                    () = &mut stop => return self.close().await,
+                    () = &mut pause => break,
+                    () = &mut full => break,
+                    () = tracker.noted() => tracker.add_up(),
+                }
             }
             failed = self.flush().await.is_err();
         }

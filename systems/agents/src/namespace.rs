@@ -78,25 +78,24 @@ impl Namespace {
         let place = self.place(key)?;
         let record = self.space.get(&place).await?;
         if let Some(record) = &record {
-            self.saw(record);
+            self.saw(place, record);
         }
         Ok(record)
     }
 
     /// Counts an access.
-    pub(crate) fn saw(&self, record: &Record) {
-        let agent = self.actor.agent_id();
+    pub(crate) fn saw(&self, place: Key, record: &Record) {
+        let is_agent = self.actor.agent_id().is_some();
         // A read by nobody in particular may have prolonged the entry's life.
-        if agent.is_some() || record.expires.is_some() {
-            let count = u64::from(agent.is_some());
-            self.note(&record.key, born(&record.value), record.expires, count);
+        if is_agent || record.expires.is_some() {
+            self.note(place, born(&record.value), record.expires, u64::from(is_agent));
         }
     }
 
-    fn note(&self, place: &Key, born: &str, ends: Option<Timestamp>, count: u64) {
-        let (shared, agent) = (self.shared(), self.actor.agent_id());
-        let note = Note { born, agent, at: shared.clock.now(), ends, count };
-        shared.tracker.note(place, note);
+    fn note(&self, entry: Key, born: &str, ends: Option<Timestamp>, count: u64) {
+        let (shared, agent) = (self.shared(), self.actor.shared_agent_id());
+        let at = shared.clock.now();
+        shared.tracker.note(Note { entry, born: born.into(), agent, at, ends, count });
     }
 
     async fn complete(&self, key: String, record: Record) -> Result<AgentEntry> {
@@ -201,7 +200,7 @@ impl Namespace {
     pub(crate) fn wrote(&self, place: &Key, written: &Written, seen: &Seen) {
         let done = matches!(written, Written::Applied { .. });
         if done && (self.actor.agent_id().is_some() || seen.mortal) {
-            self.note(place, &seen.born, seen.ends, 0);
+            self.note(place.clone(), &seen.born, seen.ends, 0);
         }
     }
 

@@ -24,8 +24,10 @@ impl Namespace {
         let places: Vec<Key> =
             keys.iter().map(|key| self.place(key.as_ref())).collect::<Result<_>>()?;
         let records = self.space.get_many(&places).await?;
-        for record in records.iter().flatten() {
-            self.saw(record);
+        for (place, record) in places.into_iter().zip(&records) {
+            if let Some(record) = record {
+                self.saw(place, record);
+            }
         }
         let values = records.iter().map(|record| {
             let value = record.as_ref().map(|record| value_of(&record.value));

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri, header};
@@ -97,41 +97,42 @@ impl Content {
     /// The whole body, which has at most so many bytes.
     async fn within(request: Request, app: &App, bytes_max: usize) -> Result<Self> {
         let (parts, body) = request.into_parts();
-        let too_large = || {
-            Problem::new("limit-exceeded", format!("a body has at most {bytes_max} bytes here"))
-                .hint("Make the request smaller, or split it; nothing was done.")
-        };
-        let announced = parts.headers.get(header::CONTENT_LENGTH);
-        let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-        if announced.is_some_and(|bytes| bytes > bytes_max) {
-            return Err(too_large());
-        }
-        let body = Limited::new(body, bytes_max).collect();
-        let bytes = match tokio::time::timeout(app.limits().body_time_max, body).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-            Ok(Err(error)) => return Err(unclear(error)),
-            Err(_) => {
-                return Err(Problem::new("timeout", "the body did not arrive in time")
-                    .hint("Send it faster; nothing was done.")
-                    .retryable());
-            }
-        };
-        if let Some(who) = parts.extensions.get::<Identity>() {
-            who.sends(bytes.len());
-        }
+        let bytes = whole(app, &parts, body, bytes_max).await?;
         Ok(Self { method: parts.method, uri: parts.uri, headers: parts.headers, bytes })
     }
+}
+
+/// The whole body of a request, which has at most so many bytes and arrives in time.
+pub(crate) async fn whole(app: &App, parts: &Parts, body: Body, bytes_max: usize) -> Result<Bytes> {
+    let too_large = || {
+        Problem::new("limit-exceeded", format!("a body has at most {bytes_max} bytes here"))
+            .hint("Make the request smaller, or split it; nothing was done.")
+    };
+    let announced = parts.headers.get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|bytes| bytes > bytes_max) {
+        return Err(too_large());
+    }
+    let body = Limited::new(body, bytes_max).collect();
+    let bytes = match tokio::time::timeout(app.limits().body_time_max, body).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
+        Ok(Err(error)) => return Err(unclear(error)),
+        Err(_) => {
+            return Err(Problem::new("timeout", "the body did not arrive in time")
+                .hint("Send it faster; nothing was done.")
+                .retryable());
+        }
+    };
+    if let Some(who) = parts.extensions.get::<Identity>() {
+        who.sends(bytes.len());
+    }
+    Ok(bytes)
 }
 
 impl Content {
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
-    }
-
-    /// The body as it came.
-    pub fn into_bytes(self) -> Bytes {
-        self.bytes
     }
 
     fn require_type(&self, known: &[&str]) -> Result<()> {

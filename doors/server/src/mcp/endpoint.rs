@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, Request, State};
+use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{any, get};
 use futures_util::StreamExt;
+use memchr::memmem;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
@@ -27,7 +28,7 @@ use super::sessions::Sessions;
 use crate::app::App;
 use crate::auth::Identity;
 use crate::http::answer::json as json_answer;
-use crate::http::request::Content;
+use crate::http::request;
 use crate::http::watch::{Open, over};
 use crate::problem::{Problem, Result};
 
@@ -132,10 +133,10 @@ impl Endpoint {
         if method == Waits::Initialize && session.is_none() {
             self.0.sessions.admit_one_more().await?;
         }
-        let (is_delete, headers) = (request.method() == Method::DELETE, request.headers().clone());
+        let is_delete = request.method() == Method::DELETE;
         // Held until the last event was sent.
         let open = match method {
-            Waits::Stream => Some(Open::new(app)?),
+            Waits::Stream => Some((Open::new(app)?, request.headers().clone())),
             _ => None,
         };
         let response = service.handle(request).await;
@@ -148,7 +149,7 @@ impl Endpoint {
         let (parts, body) = response.into_parts();
         let body = match open {
             None => Body::new(body),
-            Some(open) => {
+            Some((open, headers)) => {
                 let events = Body::new(body).into_data_stream().map(move |event| {
                     let _held = &open;
                     event
@@ -228,6 +229,14 @@ struct Peek<'b> {
     method: Option<Cow<'b, str>>,
 }
 
+/// Whether a message asks for a new session. Most are told from such by a look at their bytes: only those
+/// are read that have the word somewhere, or an escape that may stand for a letter of it.
+fn begins_session(message: &[u8]) -> bool {
+    let may = memmem::find(message, b"initialize").is_some() || message.contains(&b'\\');
+    may && serde_json::from_slice::<Peek<'_>>(message)
+        .is_ok_and(|peeked| peeked.method.as_deref() == Some("initialize"))
+}
+
 /// The request with its whole body at hand, so that arguments can be read as they were written.
 async fn whole(app: &App, request: Request) -> Result<(Request, Waits)> {
     if request.method() != Method::POST {
@@ -235,13 +244,8 @@ async fn whole(app: &App, request: Request) -> Result<(Request, Waits)> {
         return Ok((request, waits));
     }
     let (mut parts, body) = request.into_parts();
-    let content = Content::from_request(Request::from_parts(parts.clone(), body), app).await?;
-    let bytes: Bytes = content.into_bytes();
-    let peeked: Option<Peek<'_>> = serde_json::from_slice(&bytes).ok();
-    let waits = match peeked.and_then(|peeked| peeked.method).as_deref() {
-        Some("initialize") => Waits::Initialize,
-        _ => Waits::Answer,
-    };
+    let bytes = request::whole(app, &parts, body, app.limits().body_bytes_max).await?;
+    let waits = if begins_session(&bytes) { Waits::Initialize } else { Waits::Answer };
     parts.extensions.insert(Sent(bytes.clone()));
     Ok((Request::from_parts(parts, Body::from(bytes)), waits))
 }

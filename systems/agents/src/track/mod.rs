@@ -1,7 +1,8 @@
 //! What is gathered in memory, and written in the background: who accessed what, and what runs did.
 //!
-//! A read notes its access here and goes on; nothing of it waits for the store. A flush takes what is
-//! **waiting** for an entry **under way**, with a number, and adds it to the entry's row by
+//! A read leaves a **note** of its access here and goes on; nothing of it waits for the store, and nothing
+//! is looked up for it. Notes are added up beside the reads, by entry. A flush takes what is **waiting** for
+//! an entry **under way**, with a number, and adds it to the entry's row by
 //! compare-and-swap. The row remembers the number of each writer's last write, so a write whose answer
 //! is lost, or that lands late, is neither forgotten nor done twice: before it is tried again, the row
 //! tells whether it has it, and the check of the row's version lets only one of the two through.
@@ -34,11 +35,15 @@ use tally::Tally;
 pub(crate) struct Tracker {
     /// Who writes, in marks and in the keys of log lines: by chance, so that nobody else is called so.
     handle: String,
+    /// What was noted and not added up yet: in the order of noting. Whoever adds up holds `held` first.
+    notes: Mutex<Vec<Note>>,
     held: Mutex<Held>,
     /// One flush at a time.
     flushing: tokio::sync::Mutex<()>,
     /// Told when much is held.
     filled: Notify,
+    /// Told when many notes wait to be added up.
+    noted: Notify,
     tracked_max: usize,
     logged_max: usize,
     log_life: std::time::Duration,
@@ -52,10 +57,16 @@ pub(crate) struct Tracker {
 struct Held {
     /// By the entry's key.
     tallies: HashMap<Key, Tally>,
+    /// Room for notes, so that adding up allocates nothing.
+    spare: Vec<Note>,
     lines: VecDeque<HeldLine>,
     /// The number of the last write that was begun, or of the last line.
     last: u64,
 }
+
+/// How many notes wait to be added up. The half of it wakes who does that beside the reads; a read that
+/// finds all of it adds up itself.
+const NOTES_MAX: usize = 4_096;
 
 impl Held {
     fn next(&mut self) -> u64 {
@@ -72,9 +83,11 @@ impl Tracker {
         })?;
         Ok(Self {
             handle: HEXLOWER.encode(&handle),
+            notes: Mutex::default(),
             held: Mutex::default(),
             flushing: tokio::sync::Mutex::default(),
             filled: Notify::new(),
+            noted: Notify::new(),
             tracked_max: options.tracked_max,
             logged_max: options.logged_max,
             log_life: options.log_life,
@@ -85,25 +98,52 @@ impl Tracker {
         })
     }
 
+    /// What is held, with everything added up that was noted before.
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = std::mem::take(&mut held.spare);
+        std::mem::swap(&mut *self.notes(), &mut notes);
+        for note in notes.drain(..) {
+            self.add(&mut held, note);
+        }
+        held.spare = notes;
+        held
     }
 
-    /// Notes an access of an entry. Never waits; where there is no room for one more entry, it says so
-    /// in a counter.
-    pub fn note(&self, entry: &Key, note: Note<'_>) {
-        let mut held = self.held();
-        let much = held.tallies.len() >= self.tracked_max / 2;
-        if let Some(tally) = held.tallies.get_mut(entry) {
-            tally.note(note);
-        } else if held.tallies.len() < self.tracked_max {
-            held.tallies.insert(entry.clone(), Tally::new(note));
-        } else {
-            self.accesses_lost.fetch_add(note.count, Ordering::Relaxed);
+    fn notes(&self) -> MutexGuard<'_, Vec<Note>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an access of an entry. Never waits for the store.
+    pub fn note(&self, note: Note) {
+        let waiting = {
+            let mut notes = self.notes();
+            notes.push(note);
+            notes.len()
+        };
+        if waiting == NOTES_MAX / 2 {
+            self.noted.notify_one();
+        } else if waiting >= NOTES_MAX {
+            self.add_up();
         }
-        drop(held);
+    }
+
+    /// Adds up what was noted.
+    pub fn add_up(&self) {
+        let much = self.held().tallies.len() >= self.tracked_max / 2;
         if much {
             self.filled.notify_one();
+        }
+    }
+
+    /// Adds an access to its entry's. Where there is no room for one more entry, it says so in a counter.
+    fn add(&self, held: &mut Held, note: Note) {
+        if let Some(tally) = held.tallies.get_mut(&note.entry) {
+            tally.note(note);
+        } else if held.tallies.len() < self.tracked_max {
+            held.tallies.insert(note.entry.clone(), Tally::new(note));
+        } else {
+            self.accesses_lost.fetch_add(note.count, Ordering::Relaxed);
         }
     }
 
@@ -134,6 +174,11 @@ impl Tracker {
             accesses_lost: self.accesses_lost.load(Ordering::Relaxed),
             lines_lost: self.lines_lost.load(Ordering::Relaxed),
         }
+    }
+
+    /// Ready when there is something to be added up.
+    pub async fn noted(&self) {
+        self.noted.notified().await;
     }
 
     /// Ready when much is held.

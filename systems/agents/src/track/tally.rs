@@ -1,16 +1,21 @@
 //! What is gathered of one entry.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
+use keyward_key::Key;
 
 use crate::access::AccessRow;
 
 /// An access of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Note<'n> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The entry's key.
+    pub entry: Key,
     /// When the entry was made.
-    pub born: &'n str,
+    pub born: Box<str>,
     /// The agent; none for somebody who only may have prolonged the entry's life.
-    pub agent: Option<&'n str>,
+    pub agent: Option<Arc<str>>,
     /// When.
     pub at: Timestamp,
     /// When the entry ends.
@@ -24,14 +29,14 @@ pub(crate) struct Note<'n> {
 pub(super) struct Part {
     pub born: Box<str>,
     pub count: u64,
-    pub last: Option<(Box<str>, Timestamp)>,
+    pub last: Option<(Arc<str>, Timestamp)>,
     pub ends: Option<Timestamp>,
 }
 
 impl Part {
-    fn new(note: Note<'_>) -> Self {
-        let last = note.agent.map(|agent| (agent.into(), note.at));
-        Self { born: note.born.into(), count: note.count, last, ends: note.ends }
+    fn new(note: Note) -> Self {
+        let last = note.agent.map(|agent| (agent, note.at));
+        Self { born: note.born, count: note.count, last, ends: note.ends }
     }
 
     /// What a row becomes by it.
@@ -57,21 +62,18 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub fn new(note: Note<'_>) -> Self {
+    pub fn new(note: Note) -> Self {
         Self { waiting: Some(Part::new(note)), under_way: None }
     }
 
-    pub fn note(&mut self, note: Note<'_>) {
+    pub fn note(&mut self, note: Note) {
         match &mut self.waiting {
             // Of an entry that is gone, nothing counts any more.
-            Some(part) if *part.born == *note.born => {
+            Some(part) if part.born == note.born => {
                 part.count = part.count.saturating_add(note.count);
                 part.ends = note.ends;
-                let Some(agent) = note.agent else { return };
-                match &mut part.last {
-                    // Most accesses are by the same agent as the last one.
-                    Some((last, at)) if **last == *agent => *at = note.at,
-                    last => *last = Some((agent.into(), note.at)),
+                if let Some(agent) = note.agent {
+                    part.last = Some((agent, note.at));
                 }
             }
             waiting => *waiting = Some(Part::new(note)),

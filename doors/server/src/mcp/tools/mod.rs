@@ -12,6 +12,9 @@ mod record_schemas;
 mod records;
 mod schema;
 
+use std::future::ready;
+
+use futures_util::future::BoxFuture;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::Value;
 
@@ -112,31 +115,37 @@ const NAMES: [&str; 22] = [
 ];
 
 /// Does what a tool does.
-pub(super) async fn run(call: &Call) -> Result<Done> {
+///
+/// Each has a future of its own on the heap: one for all of them would be as large as the largest, and be
+/// moved about as a whole with every call.
+pub(super) fn run(call: &Call) -> BoxFuture<'_, Result<Done>> {
     match call.tool.as_str() {
-        "agent_get" => agents::get(call).await,
-        "agent_set" => agents::set(call).await,
-        "agent_patch" => agents::patch(call).await,
-        "agent_delete" => agents::delete(call).await,
-        "agent_keys" => agents::keys(call).await,
-        "agent_namespaces" => agents::namespaces(call).await,
-        "agent_search" => agents::search(call).await,
-        "agent_history" => agents::history(call).await,
-        "agent_restore" => agents::restore(call).await,
-        memory::NAME => memory::run(call).await,
-        "record_save" => records::save(call).await,
-        "record_get" => records::get(call).await,
-        "record_list" => records::list(call).await,
-        "record_query" => records::query(call).await,
-        "record_near" => records::near(call).await,
-        "record_delete" => records::delete(call).await,
-        "lock_acquire" => locks::acquire(call).await,
-        "lock_renew" => locks::renew(call).await,
-        "lock_release" => locks::release(call).await,
-        "job_get" => jobs::get(call).await,
-        "job_list" => jobs::list(call).await,
-        "job_cancel" => jobs::cancel(call).await,
-        name => Err(Problem::not_found(format!("there is no tool called {name:?}"))),
+        "agent_get" => Box::pin(agents::get(call)),
+        "agent_set" => Box::pin(agents::set(call)),
+        "agent_patch" => Box::pin(agents::patch(call)),
+        "agent_delete" => Box::pin(agents::delete(call)),
+        "agent_keys" => Box::pin(agents::keys(call)),
+        "agent_namespaces" => Box::pin(agents::namespaces(call)),
+        "agent_search" => Box::pin(agents::search(call)),
+        "agent_history" => Box::pin(agents::history(call)),
+        "agent_restore" => Box::pin(agents::restore(call)),
+        memory::NAME => Box::pin(memory::run(call)),
+        "record_save" => Box::pin(records::save(call)),
+        "record_get" => Box::pin(records::get(call)),
+        "record_list" => Box::pin(records::list(call)),
+        "record_query" => Box::pin(records::query(call)),
+        "record_near" => Box::pin(records::near(call)),
+        "record_delete" => Box::pin(records::delete(call)),
+        "lock_acquire" => Box::pin(locks::acquire(call)),
+        "lock_renew" => Box::pin(locks::renew(call)),
+        "lock_release" => Box::pin(locks::release(call)),
+        "job_get" => Box::pin(jobs::get(call)),
+        "job_list" => Box::pin(jobs::list(call)),
+        "job_cancel" => Box::pin(jobs::cancel(call)),
+        name => {
+            let unknown = Problem::not_found(format!("there is no tool called {name:?}"));
+            Box::pin(ready(Err(unknown)))
+        }
     }
 }
 
