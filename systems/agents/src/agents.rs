@@ -1,4 +1,5 @@
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -190,28 +191,32 @@ impl Agents {
     /// Writes what is gathered every [`Options::flush_interval`], and sooner when it is much, until
     /// `stop` is ready; then [closes](Agents::close). Dropped before, it writes nothing more.
     pub async fn keep_flushing(&self, stop: impl Future<Output = ()>) -> Result<()> {
-        let interval = self.shared.options.flush_interval;
         let mut stop = std::pin::pin!(stop);
         let mut failed = false;
-        loop {
-            let tracker = &self.shared.tracker;
-            let mut full = std::pin::pin!(async {
-                match failed {
-                    // Where writing fails, being full is no reason to try at once.
-                    true => std::future::pending().await,
-                    false => tracker.filled().await,
-                }
-            });
-            let mut pause = std::pin::pin!(tokio::time::sleep(interval));
-            loop {
-                tokio::select! {
-                    () = &mut stop => return self.close().await,
-                    () = &mut pause => break,
-                    () = &mut full => break,
-                    () = tracker.noted() => tracker.add_up(),
-                }
-            }
+        while self.gather(failed, stop.as_mut()).await {
             failed = self.flush().await.is_err();
+        }
+        self.close().await
+    }
+
+    /// Adds up what is noted, until it is time to write it: true; or to stop: false.
+    async fn gather(&self, failed: bool, mut stop: Pin<&mut impl Future<Output = ()>>) -> bool {
+        let tracker = &self.shared.tracker;
+        let mut full = std::pin::pin!(async {
+            match failed {
+                // Where writing fails, being full is no reason to try at once.
+                true => std::future::pending().await,
+                false => tracker.filled().await,
+            }
+        });
+        let mut pause = std::pin::pin!(tokio::time::sleep(self.shared.options.flush_interval));
+        loop {
+            tokio::select! {
+                () = &mut stop => return false,
+                () = &mut pause => return true,
+                () = &mut full => return true,
+                () = tracker.noted() => tracker.add_up(),
+            }
         }
     }
 }
