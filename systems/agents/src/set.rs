@@ -1,5 +1,6 @@
 //! What an entry is to become.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -298,12 +299,14 @@ impl Writer<'_> {
 fn shallow(old: Option<&str>, new: &Json) -> Result<String> {
     let new = require_object(new)?;
     let old = old.and_then(members).unwrap_or_default();
+    let known: HashSet<&str> = old.iter().map(|(name, _)| &**name).collect();
+    // Of a name that stands there twice, the first counts.
+    let changes: HashMap<&str, &str> = new.iter().rev().map(|(name, it)| (&**name, *it)).collect();
     let mut merged: Vec<(&str, &str)> = Vec::with_capacity(old.len() + new.len());
     for (name, value) in &old {
-        let changed = new.iter().find(|(it, _)| it == name).map(|(_, value)| *value);
-        merged.push((name, changed.unwrap_or(value)));
+        merged.push((name, changes.get(&**name).unwrap_or(value)));
     }
-    let added = new.iter().filter(|(name, _)| !old.iter().any(|(it, _)| it == name));
+    let added = new.iter().filter(|(name, _)| !known.contains(&**name));
     merged.extend(added.map(|(name, value)| (&**name, *value)));
     Ok(object(merged))
 }

@@ -123,3 +123,23 @@ fn a_space_that_cannot_hold_entries_is_told() {
                key = 'data:{user}:in:{namespace}:{key}'\nttl = '1h'\n";
     assert!(open(own, Tier::Atomic).is_ok());
 }
+
+/// To look each name up in the other object would take minutes for so many.
+#[tokio::test]
+async fn very_many_members_of_metadata_are_merged_as_few_are() {
+    const MEMBERS: usize = 200_000;
+    let place = Place::new(keyward_stores::Kind::Memory);
+    let options = Options { metadata_bytes_max: 14 << 20, ..Options::default() };
+    let agents = Agents::alone(place.store().await, options, place.clock().clone()).unwrap();
+    let notes = agents.user("ada", Actor::nobody()).use_namespace("notes").unwrap();
+    for (from, value) in [(0, 1), (MEMBERS / 2, 2)] {
+        let members = (from..from + MEMBERS).map(|n| format!("\"m{n}\":{value}"));
+        let metadata = format!("{{{}}}", members.collect::<Vec<_>>().join(","));
+        assert!(notes.set("k", set("1").metadata(json(&metadata))).await.unwrap().is_accepted());
+    }
+    let entry = notes.entry("k").await.unwrap().unwrap();
+    let merged = (0..MEMBERS + MEMBERS / 2)
+        .map(|n| format!("\"m{n}\":{}", if n < MEMBERS / 2 { 1 } else { 2 }));
+    let merged = format!("{{{}}}", merged.collect::<Vec<_>>().join(","));
+    assert!(entry.metadata.unwrap().as_str() == merged);
+}
