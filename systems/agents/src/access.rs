@@ -10,6 +10,9 @@ use crate::error::damaged;
 /// How long it is remembered which writes have reached a row. Whoever does not know what became of one
 /// finds out within that time.
 const MARK_MS_MAX: i64 = 60 * 60 * 1_000;
+/// How many writers' last writes a row remembers: the newest. Whoever lost an answer looks again at once, and
+/// with each flush after that; its mark is gone by then only if so many others wrote the same row between.
+const MARKS_MAX: usize = 128;
 
 /// Who accessed an entry, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,6 +59,9 @@ impl AccessRow {
     pub fn mark(&mut self, writer: &str, number: u64, now: Timestamp) {
         let now_ms = now.as_millisecond();
         self.marks.retain(|(who, _, at)| who != writer && now_ms - at < MARK_MS_MAX);
+        // They stand in the order of writing.
+        let surplus = (self.marks.len() + 1).saturating_sub(MARKS_MAX);
+        self.marks.drain(..surplus);
         self.marks.push((writer.to_owned(), number, now_ms));
     }
 
@@ -72,5 +78,27 @@ impl AccessRow {
 impl From<AccessRow> for Access {
     fn from(AccessRow { count, agent, at, .. }: AccessRow) -> Self {
         Self { count, agent, at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_remembers_the_newest_marks_and_no_more() {
+        let now = Timestamp::UNIX_EPOCH;
+        let mut row = AccessRow::default();
+        for writer in 0..2 * MARKS_MAX {
+            row.mark(&format!("w{writer}"), 7, now);
+        }
+        assert_eq!(row.marks.len(), MARKS_MAX);
+        for writer in 0..2 * MARKS_MAX {
+            assert_eq!(row.has(&format!("w{writer}"), 7), writer >= MARKS_MAX, "{writer}");
+        }
+        // One that writes again takes nobody's place.
+        row.mark(&format!("w{MARKS_MAX}"), 8, now);
+        assert!(row.has(&format!("w{}", MARKS_MAX + 1), 7));
+        assert!(row.has(&format!("w{MARKS_MAX}"), 8));
     }
 }
