@@ -59,11 +59,14 @@ impl Namespace {
             let (some, later) = rest.split_at(rest.len().min(*together_max));
             let rows = some.iter().map(places::access);
             let space = self.space.clone().with_rider(rows.fold(Commit::new(), Commit::delete));
+            let known: Vec<_> = some.iter().map(|it| self.shared().tracker.born(it)).collect();
             let delete = |place: &Key| Operation::Delete(place.clone(), Precondition::Any);
             match space.together(some.iter().map(delete).collect()).await {
                 Ok(written) => {
                     removed += written.iter().filter(|it| **it == Written::Removed).count();
-                    some.iter().for_each(|place| self.shared().tracker.forget(place));
+                    for (place, born) in some.iter().zip(&known) {
+                        self.shared().tracker.forget(place, born);
+                    }
                     rest = later;
                 }
                 Err(RecordsError::Store(error))

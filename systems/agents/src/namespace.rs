@@ -166,6 +166,7 @@ impl Namespace {
     /// Removes an entry under a condition.
     pub async fn delete_expecting(&self, key: &str, expect: Precondition) -> Result<Written> {
         let place = self.place(key)?;
+        let known = self.shared().tracker.born(&place);
         let row = places::access(&place);
         let store = self.shared().store();
         let written = match store.capabilities().tier() {
@@ -183,7 +184,7 @@ impl Namespace {
         };
         let found = written == Written::Removed;
         if found {
-            self.shared().tracker.forget(&place);
+            self.shared().tracker.forget(&place, &known);
         }
         self.log(Line { found: Some(found), ..Line::of("delete").key(key) });
         Ok(written)

@@ -22,11 +22,12 @@ impl Namespace {
         // What is gathered under the old key would find no entry there. What cannot be written now is
         // no reason to refuse.
         let _ = self.agents.flush().await;
+        let known = self.shared().tracker.born(&from);
         let relocated = self.space.relocate(&from, &self.space, &to).await?;
         let moved = relocated == Relocated::Moved;
         if moved {
             self.move_accesses(&places::access(&from), &places::access(&to)).await?;
-            self.shared().tracker.forget(&from);
+            self.shared().tracker.forget(&from, &known);
         }
         self.log(Line { found: Some(moved), ..Line::of("rename").key(key) });
         Ok(relocated)

@@ -42,11 +42,11 @@ enum Fate {
 impl Tracker {
     pub(super) async fn flush_tallies(&self, store: &Store, clock: &dyn Clock) -> Result<()> {
         let mut failed = None;
-        // What was under way goes first; what waited behind it, after that.
+        // What was under way, or is of an entry before, goes first; what waited behind it, after that.
         for _ in 0..2 {
             let (entries, again) = {
                 let held = self.held();
-                let again = held.tallies.values().any(super::tally::Tally::is_under_way);
+                let again = held.tallies.values().any(super::tally::Tally::is_of_several);
                 (held.tallies.keys().cloned().collect::<Vec<Key>>(), again)
             };
             for entries in entries.chunks(TOGETHER_MAX) {

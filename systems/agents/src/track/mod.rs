@@ -147,10 +147,16 @@ impl Tracker {
         }
     }
 
-    /// Drops what is held of an entry that is gone.
-    pub fn forget(&self, entry: &Key) {
+    /// When the entries at a key were made that something is held of: to be looked up before one is
+    /// removed, so that what is forgotten after it is of none that was made since.
+    pub fn born(&self, entry: &Key) -> Vec<Box<str>> {
+        self.held().tallies.get(entry).map(Tally::born).unwrap_or_default()
+    }
+
+    /// Drops what is held of entries that are gone, by when they were made.
+    pub fn forget(&self, entry: &Key, born: &[Box<str>]) {
         if let Some(tally) = self.held().tallies.get_mut(entry) {
-            tally.forget();
+            tally.forget(born);
         }
     }
 

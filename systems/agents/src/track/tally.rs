@@ -53,49 +53,75 @@ impl Part {
     }
 }
 
-/// What is gathered of one entry.
+/// How many entries that had the same key one after the other are told apart between two flushes. Of more,
+/// the one goes that was noted first: it was deleted so often since.
+const BEFORE_MAX: usize = 3;
+
+/// What is gathered of one key: mostly of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tally {
+    /// Of the entry that was noted last.
     waiting: Option<Part>,
+    /// Of others that have or had the key. A note may come late, so that the last is not always of the entry
+    /// that is there: which one is, the store says.
+    before: Vec<Part>,
     /// What is being written, with its number; what became of it may be unknown.
     under_way: Option<(u64, Part)>,
 }
 
 impl Tally {
     pub fn new(note: Note) -> Self {
-        Self { waiting: Some(Part::new(note)), under_way: None }
+        Self { waiting: Some(Part::new(note)), before: Vec::new(), under_way: None }
     }
 
     pub fn note(&mut self, note: Note) {
-        match &mut self.waiting {
-            // Of an entry that is gone, nothing counts any more.
-            Some(part) if part.born == note.born => {
-                part.count = part.count.saturating_add(note.count);
-                part.ends = note.ends;
-                if let Some(agent) = note.agent {
-                    part.last = Some((agent, note.at));
-                }
+        let same = |part: &&mut Part| part.born == note.born;
+        if let Some(part) = self.waiting.iter_mut().chain(&mut self.before).find(same) {
+            part.count = part.count.saturating_add(note.count);
+            part.ends = note.ends;
+            if let Some(agent) = note.agent {
+                part.last = Some((agent, note.at));
             }
-            waiting => *waiting = Some(Part::new(note)),
+            return;
+        }
+        if let Some(earlier) = self.waiting.replace(Part::new(note)) {
+            if self.before.len() >= BEFORE_MAX {
+                self.before.remove(0);
+            }
+            self.before.push(earlier);
         }
     }
 
-    /// The entry is gone.
-    pub fn forget(&mut self) {
-        self.waiting = None;
+    /// When the entries were made that something waits of.
+    pub fn born(&self) -> Vec<Box<str>> {
+        self.parts().map(|part| part.born.clone()).collect()
+    }
+
+    /// The entries that were made then are gone.
+    pub fn forget(&mut self, born: &[Box<str>]) {
+        self.waiting.take_if(|part| born.contains(&part.born));
+        self.before.retain(|part| !born.contains(&part.born));
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.before.iter().chain(&self.waiting)
     }
 
     /// What is to be written, with its number; `number` is taken if it is not under way yet.
     pub fn send(&mut self, number: impl FnOnce() -> u64) -> Option<(u64, Part)> {
         if self.under_way.is_none() {
-            self.under_way = self.waiting.take().map(|part| (number(), part));
+            let next = match self.before.is_empty() {
+                true => self.waiting.take(),
+                false => Some(self.before.remove(0)),
+            };
+            self.under_way = next.map(|part| (number(), part));
         }
         self.under_way.clone()
     }
 
-    /// Whether something is under way.
-    pub fn is_under_way(&self) -> bool {
-        self.under_way.is_some()
+    /// Whether it takes more than one write.
+    pub fn is_of_several(&self) -> bool {
+        self.under_way.is_some() || !self.before.is_empty()
     }
 
     /// What was under way has arrived, or counts no more. Gives whether nothing is left.
@@ -107,7 +133,7 @@ impl Tally {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_none() && self.under_way.is_none()
+        self.parts().next().is_none() && self.under_way.is_none()
     }
 
     /// Adds what a row does not have yet.
@@ -118,13 +144,13 @@ impl Tally {
         {
             part.add_to(row);
         }
-        if let Some(part) = self.waiting.as_ref().filter(|part| *part.born == *born) {
+        for part in self.parts().filter(|part| *part.born == *born) {
             part.add_to(row);
         }
     }
 
     pub fn accesses(&self) -> u64 {
         let under_way = self.under_way.as_ref().map(|(_, part)| part.count);
-        self.waiting.as_ref().map_or(0, |part| part.count) + under_way.unwrap_or(0)
+        self.parts().map(|part| part.count).sum::<u64>() + under_way.unwrap_or(0)
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod apart;
+mod between;
 mod bounds;
 mod committing;
 mod exchanging;
