@@ -2,11 +2,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use keyward_engine::{Commit, Json, Tier};
+use keyward_engine::{Commit, Expect, Json, Outcome, Tier};
 use keyward_key::{Bindings, Key, Prefix};
 use keyward_records::{Precondition, Record, Space, Update, Written};
 
-use crate::access::Access;
+use crate::access::{Access, AccessRow};
 use crate::actor::Actor;
 use crate::agents::{Agents, Shared};
 use crate::declaration::{NAMESPACE, USER};
@@ -177,7 +177,7 @@ impl Namespace {
             Tier::Recoverable | Tier::Advisory => {
                 let written = self.space.delete(&place, expect).await?;
                 if written == Written::Removed {
-                    store.delete(row).await?;
+                    self.remove_row(&place, row).await?;
                 }
                 written
             }
@@ -188,6 +188,31 @@ impl Namespace {
         }
         self.log(Line { found: Some(found), ..Line::of("delete").key(key) });
         Ok(written)
+    }
+
+    /// Removes the row of an entry that is gone. The row of one that was made anew since stays; so does one
+    /// that others write all the time, which counts for nothing if its entry is gone.
+    async fn remove_row(&self, place: &Key, row: Key) -> Result<()> {
+        const ATTEMPTS_MAX: usize = 8;
+        let store = self.shared().store();
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(known) = store.get(&row).await? else { return Ok(()) };
+            let entry = store.get(place).await?;
+            let is_of = |known: &AccessRow| {
+                entry.as_ref().is_some_and(|entry| born(&entry.value) == known.born)
+            };
+            if AccessRow::read(&known.value).is_ok_and(|known| is_of(&known)) {
+                return Ok(());
+            }
+            let mut removal = Commit::new().delete(row.clone());
+            if store.capabilities().compare {
+                removal = removal.check(row.clone(), Expect::Version(known.version));
+            }
+            if let Outcome::Applied { .. } = store.commit(removal).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn writer<'w>(&'w self, settings: &'w Settings) -> Writer<'w> {

@@ -142,3 +142,24 @@ async fn a_late_note_of_an_entry_that_is_gone_takes_nothing_from_the_one_there_i
     assert_eq!(notes.get("k").await.unwrap().unwrap().as_str(), "1");
     assert_eq!(count(&agents).await, 1);
 }
+
+/// Without commits of several keys, the row goes after its entry.
+#[tokio::test]
+async fn the_row_of_an_entry_made_anew_stays_where_the_old_one_is_removed_in_two_steps() {
+    let (engine, agents, clock) = shared(Tier::Recoverable);
+    let notes = notes(&agents, Actor::agent("a"));
+    put(&notes, "k", "1").await;
+    assert!(notes.get("k").await.unwrap().is_some());
+    agents.flush().await.unwrap();
+    let others = agents.clone();
+    engine.then(After::Removal, async move {
+        remake(others.clone(), clock, true).await;
+        others.flush().await.unwrap();
+    });
+    assert!(notes.delete("k").await.unwrap());
+    assert_eq!(count(&agents).await, 1);
+    // The row of one that is gone is removed with it.
+    assert!(notes.delete("k").await.unwrap());
+    let row = "system:access:agents:ada:notes:k".parse().unwrap();
+    assert_eq!(Store::new(engine).get(&row).await.unwrap(), None);
+}
