@@ -67,12 +67,21 @@ impl Tracker {
     async fn flush_some(&self, store: &Store, clock: &dyn Clock, entries: &[Key]) -> Result<()> {
         let mut sent = self.send(entries);
         if store.capabilities().tier() == Tier::Atomic {
-            return self.settle(store, clock, sent).await;
+            match self.settle(store, clock, &mut sent).await {
+                // One of them cannot be written, and keeps no others from it.
+                Err(error) if !is_away(&error) && sent.len() > 1 => {}
+                settled => return settled,
+            }
         }
-        for one in sent.drain(..) {
-            self.settle(store, clock, vec![one]).await?;
+        let mut failed = None;
+        for one in sent {
+            match self.settle(store, clock, &mut vec![one]).await {
+                Ok(()) => {}
+                Err(error) if is_away(&error) => return Err(error),
+                Err(error) => failed = Some(error),
+            }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Takes what is held of some entries under way.
@@ -99,22 +108,22 @@ impl Tracker {
         sent
     }
 
-    /// Brings what was sent to its rows, in one commit.
-    async fn settle(&self, store: &Store, clock: &dyn Clock, mut sent: Vec<Sent>) -> Result<()> {
+    /// Brings what was sent to its rows, in one commit. What has not arrived is left.
+    async fn settle(&self, store: &Store, clock: &dyn Clock, sent: &mut Vec<Sent>) -> Result<()> {
         let mut unknown = None;
         for attempt in 0..ATTEMPTS_MAX {
             if attempt > 1 {
                 tokio::time::sleep(self.pause(attempt)).await;
             }
-            let (settled, commit) = self.look(store, clock, &sent).await?;
-            self.arrived(&mut sent, &settled);
+            let (settled, commit) = self.look(store, clock, sent).await?;
+            self.arrived(sent, &settled);
             if commit.writes.is_empty() {
                 return Ok(());
             }
             match store.commit(commit).await {
                 Ok(Outcome::Applied { .. }) => {
                     let all = vec![true; sent.len()];
-                    self.arrived(&mut sent, &all);
+                    self.arrived(sent, &all);
                     return Ok(());
                 }
                 // Somebody else wrote, or a write of our own landed late: the rows tell.
@@ -123,11 +132,11 @@ impl Tracker {
                 Err(error) => return Err(error.into()),
             }
         }
-        match (unknown, sent.into_iter().next()) {
+        match (unknown, sent.first()) {
             (Some(error), _) => Err(error.into()),
-            (None, Some(Sent { row: key, .. })) => {
-                let contended = keyward_records::Error::Contended { key, attempts: ATTEMPTS_MAX };
-                Err(contended.into())
+            (None, Some(Sent { row, .. })) => {
+                let (key, attempts) = (row.clone(), ATTEMPTS_MAX);
+                Err(keyward_records::Error::Contended { key, attempts }.into())
             }
             (None, None) => Ok(()),
         }

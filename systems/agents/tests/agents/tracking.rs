@@ -294,3 +294,26 @@ async fn a_row_that_makes_no_sense_is_told_and_written_anew() {
     agents.flush().await.unwrap();
     assert_eq!(notes.entry("k").await.unwrap().unwrap().access.count, 3);
 }
+
+#[tokio::test]
+async fn a_row_that_cannot_be_written_keeps_no_others_from_it() {
+    for tier in [Tier::Atomic, Tier::Recoverable] {
+        let clock = TestClock::new();
+        let memory = Memory::with(keyward_memory::Options::tier(tier), clock.clone());
+        let engine = FaultyEngine::new(Arc::new(memory), Faults::none());
+        // The name of an agent may be longer than that.
+        let engine = engine.acting_as(|can| can.limits.value_bytes_max = 300);
+        let agents = Agents::alone(Store::new(engine), Options::default(), clock).unwrap();
+        let nobody = agents.user("ada", Actor::nobody()).use_namespace("notes").unwrap();
+        for n in 0..50 {
+            put(&nobody, &format!("k{n:02}"), "1").await;
+            let agent = if n == 7 { "a".repeat(250) } else { "a".to_owned() };
+            let notes = notes(&agents, &agent);
+            assert!(notes.get(&format!("k{n:02}")).await.unwrap().is_some());
+        }
+        assert!(agents.flush().await.is_err());
+        let gathered = agents.gathered();
+        assert_eq!((gathered.entries, gathered.accesses), (1, 1), "{tier}");
+        assert_eq!(nobody.entry("k49").await.unwrap().unwrap().access.count, 1);
+    }
+}
