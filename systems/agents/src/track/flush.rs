@@ -29,6 +29,14 @@ struct Sent {
     part: Part,
 }
 
+/// What is known of an entry that was accessed.
+struct Found {
+    /// Whether it is still there.
+    is_born: bool,
+    /// When it ends.
+    ends: Option<Timestamp>,
+}
+
 /// What becomes of a row.
 enum Fate {
     /// It has what was sent, or that counts no more.
@@ -151,12 +159,12 @@ impl Tracker {
     ) -> Result<(Vec<bool>, Commit)> {
         let keys: Vec<Key> = sent.iter().map(|one| one.row.clone()).collect();
         let rows = store.get_many(&keys).await?;
-        let born = self.are_born(store, sent, &rows).await?;
+        let found = self.find(store, sent, &rows).await?;
         let compared = store.capabilities().compare;
         let mut settled = Vec::with_capacity(sent.len());
         let mut commit = Commit::new();
-        for ((one, row), is_born) in sent.iter().zip(&rows).zip(born) {
-            let fate = self.fate(store, clock, one, row.as_ref(), is_born)?;
+        for ((one, row), found) in sent.iter().zip(&rows).zip(found) {
+            let fate = self.fate(store, clock, one, row.as_ref(), &found)?;
             settled.push(matches!(fate, Fate::Settled));
             if let Fate::Write { expect, put } = fate {
                 if let Some(expect) = expect.filter(|_| compared) {
@@ -169,29 +177,38 @@ impl Tracker {
     }
 
     /// Which entries are still those that were accessed, where their rows do not tell: because they are
-    /// about another entry, or not there. The records of others are not read: they may be large.
-    async fn are_born(
+    /// about another entry, or not there. Also when they end, where their rows are to end later than was
+    /// seen. The records of others are not read: they may be large.
+    async fn find(
         &self,
         store: &Store,
         sent: &[Sent],
         rows: &[Option<Entry>],
-    ) -> Result<Vec<bool>> {
+    ) -> Result<Vec<Found>> {
         let is_doubted = |one: &Sent, row: &Option<Entry>| match row {
-            Some(row) => !AccessRow::read(&row.value).is_ok_and(|row| row.born == *one.part.born),
+            Some(row) => {
+                !AccessRow::read(&row.value).is_ok_and(|row| row.born == *one.part.born)
+                    || !is_prolonged(row.expires, one.part.ends)
+            }
             // Whoever has nothing to tell makes no row.
             None => one.part.tells(),
         };
-        let mut born = vec![true; sent.len()];
+        let seen = sent.iter().map(|one| Found { is_born: true, ends: one.part.ends });
+        let mut found: Vec<Found> = seen.collect();
         let doubted = sent.iter().zip(rows).enumerate();
         let doubted: Vec<usize> =
             doubted.filter(|(_, (one, row))| is_doubted(one, row)).map(|(n, _)| n).collect();
         for some in doubted.chunks(RECORDS_AT_ONCE) {
             let keys: Vec<Key> = some.iter().map(|n| sent[*n].entry.clone()).collect();
             for (n, record) in some.iter().zip(store.get_many(&keys).await?) {
-                born[*n] = is_born(record.as_ref(), &sent[*n].part.born);
+                if !is_born(record.as_ref(), &sent[*n].part.born) {
+                    found[*n].is_born = false;
+                } else if let Some(record) = record {
+                    found[*n].ends = record.expires;
+                }
             }
         }
-        Ok(born)
+        Ok(found)
     }
 
     fn fate(
@@ -200,7 +217,7 @@ impl Tracker {
         clock: &dyn Clock,
         one: &Sent,
         row: Option<&Entry>,
-        is_born: bool,
+        found: &Found,
     ) -> Result<Fate> {
         // A row that makes no sense is written anew: nothing more can be learned from it.
         let known = row.and_then(|row| AccessRow::read(&row.value).ok());
@@ -208,7 +225,7 @@ impl Tracker {
             Some(known) if known.has(&self.handle, one.number) => return Ok(Fate::Settled),
             Some(known) if known.born == *one.part.born => known,
             // Of an entry that is gone, nothing counts any more.
-            _ if !is_born => return Ok(Fate::Settled),
+            _ if !found.is_born => return Ok(Fate::Settled),
             // Whoever only prolonged a life has nothing to tell of one that nobody accessed.
             None if !one.part.tells() => return Ok(Fate::Settled),
             _ => AccessRow { born: one.part.born.to_string(), ..AccessRow::default() },
@@ -216,8 +233,7 @@ impl Tracker {
         one.part.add_to(&mut next);
         next.mark(&self.handle, one.number, clock.now());
         let expires = store.capabilities().expiry != ExpirySupport::Unsupported;
-        let ends = one.part.ends.filter(|_| expires);
-        let ends = ends.map(row_end);
+        let ends = found.ends.filter(|_| expires).map(row_end);
         let put = Put { value: next.write()?, metadata: None, expiry: ends.map(Expiry::At) };
         let expect = row.map_or(Expect::Absent, |row| Expect::Version(row.version.clone()));
         Ok(Fate::Write { expect: Some(expect), put })
@@ -255,6 +271,16 @@ impl Tracker {
 fn is_away(error: &Error) -> bool {
     let Error::Records(keyward_records::Error::Store(error)) = error else { return false };
     matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::OutcomeUnknown)
+}
+
+/// Whether a row that ends at a moment, or never, is to end no sooner for an entry that was seen to end
+/// then. Somebody else may have seen the entry later, when it had another end.
+fn is_prolonged(row: Option<Timestamp>, ends: Option<Timestamp>) -> bool {
+    match (row, ends) {
+        (None, None) => true,
+        (Some(row), Some(ends)) => row <= row_end(ends),
+        (None, Some(_)) | (Some(_), None) => false,
+    }
 }
 
 /// When the row of an entry ends that ends at a moment.

@@ -14,6 +14,7 @@ on_engines!(
     a_namespace_says_how_long_its_entries_live,
     ttl_seconds_are_honoured_where_the_namespace_asks_for_it,
     what_is_known_about_accesses_outlives_nobody,
+    what_is_known_about_accesses_stays_as_long_as_its_entry,
 );
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -153,4 +154,37 @@ async fn rows_of_entries_that_end_by_the_schema_end_too() {
     let left = agents.records().store().scan(&everything).await.unwrap().rows;
     let left: Vec<String> = left.iter().map(|row| row.key.to_string()).collect();
     assert!(!left.iter().any(|key| key.contains("notes")), "{left:?}");
+}
+
+/// Somebody read the entry before its life was prolonged, and tells of it after.
+async fn what_is_known_about_accesses_stays_as_long_as_its_entry(place: Place) {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let fixture = Fixture::new(place).await;
+    let cache = fixture.namespace("cache");
+    for (key, life) in [("k1", Life::After(30 * DAY)), ("k2", Life::Never)] {
+        let other = fixture.again().await;
+        let others = other.user("ada", Actor::agent("other")).use_namespace("cache").unwrap();
+        assert!(cache.set(key, set("1").ttl(MINUTE)).await.unwrap().is_accepted());
+        assert!(others.get(key).await.unwrap().is_some());
+        assert!(cache.set(key, set("2").life(life)).await.unwrap().is_accepted());
+        assert!(cache.get(key).await.unwrap().is_some());
+        fixture.agents.flush().await.unwrap();
+        other.flush().await.unwrap();
+    }
+    fixture.place.clock().advance(20 * DAY);
+    for key in ["k1", "k2"] {
+        let nobody = fixture.again().await.user("ada", Actor::nobody());
+        let entry = nobody.use_namespace("cache").unwrap().entry(key).await.unwrap();
+        assert_eq!(entry.unwrap().access.count, 2, "{key}");
+    }
+    // And no longer, although somebody saw it without an end.
+    let other = fixture.again().await;
+    let others = other.user("ada", Actor::agent("other")).use_namespace("cache").unwrap();
+    assert!(others.get("k2").await.unwrap().is_some());
+    assert!(cache.set("k2", set("3").ttl(MINUTE)).await.unwrap().is_accepted());
+    fixture.agents.flush().await.unwrap();
+    other.flush().await.unwrap();
+    fixture.place.clock().advance(2 * DAY);
+    let row = "system:access:agents:ada:cache:k2".parse().unwrap();
+    assert_eq!(fixture.store().get(&row).await.unwrap(), None);
 }
