@@ -60,6 +60,12 @@ impl Space {
         self.access.build(values)
     }
 
+    /// Refuses a key that the caller may not write, as a change of it would be refused. For those who keep
+    /// something about records elsewhere.
+    pub fn admit_write(&self, key: &Key) -> Result<()> {
+        self.access.admit(key, Act::Write).map(drop)
+    }
+
     /// A record.
     ///
     /// Where the lifetime of the space, or of the record itself, is sliding and the record is past half

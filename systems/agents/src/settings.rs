@@ -18,6 +18,9 @@ const AGE_MAX: Duration = Duration::from_secs(5);
 /// How many namespaces' settings are remembered.
 const REMEMBERED_MAX: usize = 10_000;
 
+/// The key of an entry, where it matters only that it is one of the namespace.
+const ANY_KEY: &str = "k";
+
 /// What holds for the entries of a namespace when a set says nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -78,8 +81,13 @@ impl SettingsCache {
 }
 
 impl Namespace {
-    /// What holds for the namespace, read now.
+    /// What holds for the namespace, read now. Who may not read its entries may not read this.
     pub async fn settings(&self) -> Result<Settings> {
+        self.space.range(self.values())?;
+        self.read_settings().await
+    }
+
+    async fn read_settings(&self) -> Result<Settings> {
         let place = places::settings(&self.user, &self.namespace)?;
         let now = self.shared().clock.now();
         let settings = match self.shared().store().get(&place).await? {
@@ -92,8 +100,10 @@ impl Namespace {
     }
 
     /// Changes what holds for the namespace. Entries that are there keep their ends until they are set
-    /// again; other processes go by it within five seconds.
+    /// again; other processes go by it within five seconds. Who may not write its entries may not change
+    /// this.
     pub async fn configure(&self, settings: Settings) -> Result<()> {
+        self.space.admit_write(&self.place(ANY_KEY)?)?;
         if settings.ttl.is_some_and(|ttl| ttl.is_zero()) {
             let message = "a time to live of zero would never be seen; leave it out for none";
             return Err(Error::Invalid(message.to_owned()));
@@ -121,7 +131,7 @@ impl Namespace {
         let place = places::settings(&self.user, &self.namespace)?;
         match self.shared().settings.get(&place, self.shared().clock.now()) {
             Some(settings) => Ok(settings),
-            None => self.settings().await,
+            None => self.read_settings().await,
         }
     }
 }

@@ -2,11 +2,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use keyward_engine::Commit;
+use keyward_key::Bindings;
 use keyward_records::{Caller, Space};
 
 use crate::actor::Actor;
 use crate::agents::{Agents, Shared};
-use crate::declaration::{self, SPACE};
+use crate::declaration::{self, SPACE, USER};
 use crate::namespace::Namespace;
 use crate::track::Line;
 use crate::{Error, Result};
@@ -68,6 +69,12 @@ impl UserData {
         }
         self.actor.check()?;
         Ok(self.shared().records.space(SPACE, &self.caller)?)
+    }
+
+    /// Refuses who may not read the user's entries: they may not read what was done to them either.
+    pub(crate) fn admit_read(&self) -> Result<()> {
+        self.space()?.range(Bindings::new().with(USER, &*self.user))?;
+        Ok(())
     }
 
     /// Writes what was done to the log of the run, if there is one.

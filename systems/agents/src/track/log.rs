@@ -147,7 +147,7 @@ impl UserData {
         if limit == 0 || limit > LIMIT_MAX {
             return Err(Error::Invalid(format!("the limit is from 1 to {LIMIT_MAX}")));
         }
-        self.space()?;
+        self.admit_read()?;
         let (shared, store) = (self.shared(), self.shared().store());
         shared.tracker.flush_log(store).await?;
         let mut question = shared.records.question(&self.caller).await?;
@@ -182,8 +182,7 @@ impl UserData {
         if run.is_empty() {
             return Err(Error::Invalid("a run has a name".to_owned()));
         }
-        // The same caller as for entries: who may not read these may not read what was done to them.
-        self.space()?;
+        self.admit_read()?;
         let (shared, store) = (self.shared(), self.shared().store());
         shared.tracker.flush_log(store).await?;
         let mut question = shared.records.question(&self.caller).await?;

@@ -223,3 +223,39 @@ async fn records_of_entries_are_read_like_others_and_written_by_nobody_else() {
     let notes = fixture.agents.caller(&ada.with_role("editor")).unwrap();
     put(&notes.use_namespace("notes").unwrap(), "k", "2").await;
 }
+
+#[tokio::test]
+async fn roles_of_a_declared_space_are_asked_for_settings_and_logs_too() {
+    const SCHEMA: &str = r#"
+[stores.app]
+[spaces.agent_data_store]
+key = "agents:{user}:{namespace}:{key}"
+ownership = "user"
+read_roles = ["reader"]
+write_roles = ["writer"]
+"#;
+    let place = Place::new(keyward_stores::Kind::Memory);
+    let agents = crate::fixture::declared(place.store().await, &place, SCHEMA);
+    let settings = keyward_agents::Settings { honour_ttl_seconds: true, ..Default::default() };
+    let ada = Caller::user("ada").in_run("r1");
+    for (reads, writes) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut caller = ada.clone();
+        for (role, has) in [("reader", reads), ("writer", writes)] {
+            caller = if has { caller.with_role(role) } else { caller };
+        }
+        let user = agents.caller(&caller).unwrap();
+        let notes = user.use_namespace("notes").unwrap();
+        let refused = |has: bool, refused: Option<keyward_agents::Error>| match refused {
+            None => assert!(has, "{reads} {writes}"),
+            Some(error) => {
+                assert!(!has, "{reads} {writes}: {error}");
+                assert_eq!(error.code(), "forbidden");
+            }
+        };
+        refused(writes, notes.configure(settings).await.err());
+        refused(reads, notes.settings().await.err());
+        refused(reads, user.operations("r1", None, 10).await.err());
+        refused(reads, user.runs(None, 10).await.err());
+        refused(reads && writes, notes.set("k", set("1")).await.err());
+    }
+}
