@@ -15,6 +15,9 @@ use crate::{Error, Result};
 /// What can be searched by.
 const FIELDS: [&str; 5] = [VALUE, METADATA, CREATED_BY_AGENT, CREATED_AT, UPDATED_AT];
 
+/// What the cursors of searches begin with that look through the entries themselves. Others have no such sign.
+const BY_KEY: &str = "k.";
+
 /// Which entries to search for.
 ///
 /// ```
@@ -147,8 +150,16 @@ async fn found(
              {CREATED_BY_AGENT}, {CREATED_AT} and {UPDATED_AT}"
         )));
     }
+    // A search goes on in the way that its first page was found, whatever is built meanwhile.
+    let (after, went_by_key) = match search.after.as_deref() {
+        Some(cursor) => match cursor.strip_prefix(BY_KEY) {
+            Some(cursor) => (Some(cursor.to_owned()), true),
+            None => (Some(cursor.to_owned()), false),
+        },
+        None => (None, false),
+    };
     let narrowed = |query: Query| {
-        let query = query.limit(search.limit).after(search.after.clone()).budget(search.budget);
+        let query = query.limit(search.limit).after(after.clone()).budget(search.budget);
         match search.prefix.is_empty() {
             true => query,
             false => query.starting(search.prefix.clone()),
@@ -156,7 +167,8 @@ async fn found(
     };
     let by_key = || narrowed(Query::key(values.clone()).filter(search.filter.clone()).allow_scan());
     let by_index = Query::for_filter(space.declaration(), &search.filter);
-    let by_index = by_index.map(|query| narrowed(query.among(values.clone())));
+    let by_index =
+        by_index.filter(|_| !went_by_key).map(|query| narrowed(query.among(values.clone())));
     let mut query = by_index.unwrap_or_else(by_key);
     let answer = match space.query(&query).await {
         // An index that is not built yet does not keep anybody from searching.
@@ -170,6 +182,10 @@ async fn found(
         keyward_records::By::Index { name, .. } => Some(name),
         keyward_records::By::Key(_) | keyward_records::By::Nowhere(_) => None,
     };
-    let page = Found { entries: Vec::new(), next: answer.next, index, read: answer.read };
+    let next = answer.next.map(|next| match index {
+        Some(_) => next,
+        None => format!("{BY_KEY}{next}"),
+    });
+    let page = Found { entries: Vec::new(), next, index, read: answer.read };
     Ok((answer.records, page))
 }

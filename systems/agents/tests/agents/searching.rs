@@ -110,3 +110,37 @@ async fn entries_are_found_by_fields_with_and_without_an_index(place: Place) {
     // Searching is no access.
     assert_eq!(indexed.gathered().accesses, 0);
 }
+
+#[tokio::test]
+async fn a_search_goes_on_as_it_began_although_an_index_is_built_meanwhile() {
+    for everywhere in [false, true] {
+        let place = Place::new(keyward_stores::Kind::Memory);
+        fill(&crate::fixture::open(place.store().await, &place)).await;
+        let agents = declared(place.store().await, &place, INDEXED);
+        let ada = agents.user("ada", keyward_agents::Actor::agent("finder"));
+        let tasks = ada.use_namespace("tasks").unwrap();
+        let mut question = search(r#"{"value.status":"open"}"#).limit(4);
+        let (mut found, mut pages) = (Vec::new(), 0);
+        loop {
+            let page = match everywhere {
+                false => tasks.search(&question).await.unwrap(),
+                true => ada.search(&question).await.unwrap(),
+            };
+            assert_eq!(page.index, None);
+            found.extend(page.entries.into_iter().map(|entry| (entry.namespace, entry.key)));
+            pages += 1;
+            // The first write builds the index.
+            put(&tasks, "x", "8").await;
+            match page.next {
+                Some(next) => question = question.after(Some(next)),
+                None => break,
+            }
+        }
+        assert!(pages > 2);
+        assert_eq!(found.len(), if everywhere { 20 } else { 10 });
+        found.dedup();
+        assert_eq!(found.len(), if everywhere { 20 } else { 10 });
+        let anew = tasks.search(&question.after(None)).await.unwrap();
+        assert_eq!(anew.index.as_deref(), Some("by_status"));
+    }
+}
