@@ -16,6 +16,7 @@ use crate::lifecycle::Lifecycle;
 use crate::limits::{Throttle, Usage};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, Result};
+use crate::shares::Shares;
 use crate::stores::{Served, Stores};
 use crate::waits::Waits;
 
@@ -37,7 +38,7 @@ struct Inner {
     lifecycle: Lifecycle,
     metrics: Metrics,
     requests: Semaphore,
-    watches: Arc<Semaphore>,
+    watches: Shares,
     waits: Waits,
     run: String,
 }
@@ -72,7 +73,7 @@ impl App {
             waits: Waits::new(&config.limits),
             requests: Semaphore::new(config.limits.requests_max),
             run,
-            watches: Arc::new(Semaphore::new(config.limits.watches_max)),
+            watches: Shares::new(config.limits.watches_max),
         }));
         Ok((app, scribe))
     }
@@ -150,8 +151,8 @@ impl App {
         &self.0.waits
     }
 
-    /// One permit for each watch that may be open.
-    pub fn watches(&self) -> &Arc<Semaphore> {
+    /// One place for each watch that may be open.
+    pub fn watches(&self) -> &Shares {
         &self.0.watches
     }
 }

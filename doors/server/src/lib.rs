@@ -32,6 +32,7 @@ mod mcp;
 mod metrics;
 mod problem;
 mod server;
+mod shares;
 mod stores;
 mod tls;
 mod traces;

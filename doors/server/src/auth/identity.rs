@@ -47,6 +47,8 @@ struct Known {
     exhausted: OnceLock<Problem>,
 }
 
+/// The tenant and the credential of the one user of a server without credentials.
+const LOCAL: &str = "local";
 /// How many keys of a request are remembered for the audit log.
 const TOUCHED_MAX: usize = 100;
 /// How many bytes these have together.
@@ -73,7 +75,13 @@ pub(crate) struct Act {
 impl Identity {
     /// The one user of a server without credentials.
     pub(crate) fn local() -> Self {
-        Self::new("local", "local".to_owned(), Caller::operator(), Scopes::all())
+        Self::new(LOCAL, LOCAL.to_owned(), Caller::operator(), Scopes::all())
+    }
+
+    /// Whether it is the one user of a server without credentials.
+    pub(crate) fn is_local(&self) -> bool {
+        // Ids of keys and names of tokens are never this.
+        self.0.credential == LOCAL
     }
 
     /// Somebody who may do everything.

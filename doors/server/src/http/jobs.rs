@@ -300,7 +300,7 @@ async fn watch(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
     let statuses = jobs::watch(&who, app.store(&store)?, &id).await?;
-    let open = Open::new(&app)?;
+    let open = Open::new(&app, &who)?;
     let told = statuses.map(move |status| {
         let _held = &open;
         Ok(sent(status))

@@ -325,7 +325,8 @@ async fn changes(
     let range = range(&asked.start, asked.end.as_deref())?;
     let since = asked.since.map(Revision);
     let events = raw::watch(&who, app.store(&store)?, range, since)?;
-    watch::told(app, events, headers)
+    let open = watch::Open::new(&app, &who)?;
+    watch::told(app, open, events, headers)
 }
 
 /// What an engine knows about its size.

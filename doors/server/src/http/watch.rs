@@ -9,7 +9,6 @@ use axum::response::sse::{Event as Sent, KeepAlive, Sse};
 use futures_util::{Stream, StreamExt};
 use keyward::{ChangeKind, Event, Revision};
 use serde::Deserialize;
-use tokio::sync::OwnedSemaphorePermit;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -21,6 +20,7 @@ use crate::app::App;
 use crate::auth::Identity;
 use crate::metrics::Counted;
 use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::shares::{Full, Place};
 
 /// How often a watch in which nothing happens gives a sign of life.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -104,16 +104,17 @@ async fn watch(
     };
     let since = resumed.or(asked.since).map(Revision);
     let events = watching::watch(&who, app.store(&store)?, &prefix(&asked.prefix)?, since)?;
-    told(app, events, headers)
+    let open = Open::new(&app, &who)?;
+    told(app, open, events, headers)
 }
 
 /// Tells events for as long as the client listens, the server runs and the credential is valid.
 pub(super) fn told(
     app: App,
+    open: Open,
     events: impl Stream<Item = Result<Event>> + Send + 'static,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
-    let open = Open::new(&app)?;
     let told = events.map(move |event| {
         let _held = &open;
         Ok(sent(event))
@@ -124,22 +125,24 @@ pub(super) fn told(
 
 /// A watch that is open, until this is dropped.
 pub(crate) struct Open {
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
     _counted: Counted,
 }
 
 impl Open {
-    /// Refused where as many are open as the server holds.
-    pub fn new(app: &App) -> Result<Self> {
-        let Ok(permit) = app.watches().clone().try_acquire_owned() else {
-            return Err(Problem::new(
-                "overloaded",
-                "as many watches are open as this server holds",
-            )
-            .hint("Try again later.")
-            .retryable());
-        };
-        Ok(Self { _permit: permit, _counted: Counted::new(&app.metrics().watches) })
+    /// Refused where as many are open as the server holds, or as one credential may have open.
+    pub fn new(app: &App, who: &Identity) -> Result<Self> {
+        let place = app.watches().take(who).map_err(|full| {
+            let (detail, hint) = match full {
+                Full::All => ("as many watches are open as this server holds", "Try again later."),
+                Full::Part => (
+                    "this credential has as many watches open as one may have",
+                    "Close some that are no longer needed.",
+                ),
+            };
+            Problem::new("overloaded", detail).hint(hint).retryable()
+        })?;
+        Ok(Self { _place: place, _counted: Counted::new(&app.metrics().watches) })
     }
 }
 

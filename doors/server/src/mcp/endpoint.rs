@@ -130,18 +130,21 @@ impl Endpoint {
             self.0.sessions.admit(id, &who).await?;
         }
         let (request, method) = whole(app, request).await?;
-        if method == Waits::Initialize && session.is_none() {
-            self.0.sessions.admit_one_more().await?;
-        }
+        // Given back, if no session comes of it.
+        let place = match method == Waits::Initialize && session.is_none() {
+            true => Some(self.0.sessions.reserve(&who).await?),
+            false => None,
+        };
         let is_delete = request.method() == Method::DELETE;
         // Held until the last event was sent.
         let open = match method {
-            Waits::Stream => Some((Open::new(app)?, request.headers().clone())),
+            Waits::Stream => Some((Open::new(app, &who)?, request.headers().clone())),
             _ => None,
         };
         let response = service.handle(request).await;
-        if let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
-            self.0.sessions.begin(id, &who).await;
+        let begun = response.headers().get(SESSION).and_then(|id| id.to_str().ok());
+        if let (Some(id), Some(place)) = (begun, place) {
+            self.0.sessions.begin(id, place).await;
         }
         if let (true, Some(id)) = (is_delete && response.status().is_success(), session) {
             self.0.sessions.end(id).await;

@@ -318,7 +318,7 @@ impl ServerHandler for Handler {
         let context = subscription.request_context();
         let who = caller(context)?;
         let app = self.app();
-        let _open = Open::new(app)
+        let _open = Open::new(app, &who)
             .map_err(|problem| ErrorData::internal_error(problem.detail().to_owned(), None))?;
         let uris = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
         let mut changed = changes_of(app, &who, &uris);
@@ -354,7 +354,7 @@ impl ServerHandler for Handler {
         let refused =
             |problem: Problem| ErrorData::invalid_params(problem.detail().to_owned(), None);
         let (app, who, uri) = (self.app().clone(), caller(&context)?, request.uri);
-        let open = Open::new(&app).map_err(refused)?;
+        let open = Open::new(&app, &who).map_err(refused)?;
         let mut changed = Box::pin(changes(&app, &who, &uri).map_err(refused)?);
         let (peer, watched) = (context.peer.clone(), uri.clone());
         let headers = headers(&context).cloned();

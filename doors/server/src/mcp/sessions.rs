@@ -11,29 +11,17 @@ use tokio::sync::Mutex;
 use super::McpOptions;
 use crate::auth::Identity;
 use crate::problem::{Problem, Result};
+use crate::shares::{Full, Holder, Place, Shares};
 
 /// How many messages wait in a session for a client that does not read.
 const WAITING_MAX: usize = 64;
 
-/// The sessions that are open, each with the credential that it was begun with.
+/// The sessions that are open, each with the place that is held for the credential it was begun with.
 #[derive(Debug)]
 pub(super) struct Sessions {
     manager: Arc<LocalSessionManager>,
-    owners: Mutex<HashMap<Arc<str>, Owner>>,
-    sessions_max: usize,
-}
-
-/// Whose a session is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Owner {
-    tenant: String,
-    credential: String,
-}
-
-impl Owner {
-    fn of(who: &Identity) -> Self {
-        Self { tenant: who.tenant().name().to_owned(), credential: who.credential().to_owned() }
-    }
+    open: Mutex<HashMap<Arc<str>, Place>>,
+    shares: Shares,
 }
 
 impl Sessions {
@@ -45,8 +33,8 @@ impl Sessions {
         manager.session_config.completed_cache_ttl = Duration::ZERO;
         Self {
             manager: Arc::new(manager),
-            owners: Mutex::default(),
-            sessions_max: options.sessions_max,
+            open: Mutex::default(),
+            shares: Shares::new(options.sessions_max),
         }
     }
 
@@ -56,44 +44,47 @@ impl Sessions {
 
     /// Refuses a session that is another's, as one that does not exist.
     pub async fn admit(&self, id: &str, who: &Identity) -> Result<()> {
-        match self.owners.lock().await.get(id) {
-            Some(owner) if *owner == Owner::of(who) => Ok(()),
+        match self.open.lock().await.get(id) {
+            Some(place) if *place.holder() == Holder::of(who) => Ok(()),
             _ => Err(Problem::not_found("there is no such session")
                 .hint("Begin a new one: send initialize without Mcp-Session-Id.")),
         }
     }
 
-    /// Refuses one more session where there are as many as are held.
-    pub async fn admit_one_more(&self) -> Result<()> {
-        let mut owners = self.owners.lock().await;
-        if owners.len() < self.sessions_max {
-            return Ok(());
+    /// Takes a place for one more session before it is begun. Refused where as many are open as are held,
+    /// or as one credential may have.
+    pub async fn reserve(&self, who: &Identity) -> Result<Place> {
+        if let Ok(place) = self.shares.take(who) {
+            return Ok(place);
         }
-        let open = self.manager.sessions.read().await;
-        owners.retain(|id, _| open.contains_key(id));
-        match owners.len() < self.sessions_max {
-            true => Ok(()),
-            false => {
-                Err(Problem::new("overloaded", "as many sessions are open as this server holds")
-                    .hint("End sessions that are no longer used (DELETE), or try again later.")
-                    .retryable())
-            }
-        }
+        let mut open = self.open.lock().await;
+        let there = self.manager.sessions.read().await;
+        open.retain(|id, _| there.contains_key(id));
+        drop((there, open));
+        self.shares.take(who).map_err(|full| {
+            let detail = match full {
+                Full::All => "as many sessions are open as this server holds",
+                Full::Part => "this credential has as many sessions open as one may have",
+            };
+            Problem::new("overloaded", detail)
+                .hint("End sessions that are no longer used (DELETE), or try again later.")
+                .retryable()
+        })
     }
 
     /// Remembers whose a new session is.
-    pub async fn begin(&self, id: &str, who: &Identity) {
-        self.owners.lock().await.insert(id.into(), Owner::of(who));
+    pub async fn begin(&self, id: &str, place: Place) {
+        self.open.lock().await.insert(id.into(), place);
     }
 
     /// Forgets a session.
     pub async fn end(&self, id: &str) {
-        self.owners.lock().await.remove(id);
+        self.open.lock().await.remove(id);
     }
 
     /// Ends all of them.
     pub async fn close(&self) {
-        self.owners.lock().await.clear();
+        self.open.lock().await.clear();
         let open: Vec<_> = self.manager.sessions.read().await.keys().cloned().collect();
         for id in open {
             // One that ended meanwhile is as good.

@@ -72,3 +72,40 @@ async fn a_stop_ends_what_only_listens() {
     // The last word is a result, and then it ends.
     while changes.next().await.is_some() {}
 }
+
+#[tokio::test]
+async fn one_credential_holds_a_quarter_of_all_sessions_and_streams() {
+    let mcp = McpOptions { sessions_max: 8, ..McpOptions::default() };
+    let limits = Limits { watches_max: 4, ..Limits::default() };
+    let config = Config { mcp, limits, ..configured() };
+    let data = Data::new(Schema::parse(SCHEMA, "schema.toml").unwrap());
+    let server = Running::start(&config, &data).await;
+    let admin = server.admin().await;
+    let ada = server.key(&admin, &json!({ "name": "a", "user": "ada" })).await.secret;
+    let bob = server.key(&admin, &json!({ "name": "b", "user": "bob" })).await.secret;
+    // Those that come at once count as well.
+    let begin = || initialize(&server, "2025-11-25", Some(&ada), &json!({})).send();
+    let begun = futures_util::future::join_all((0..8).map(|_| begin())).await;
+    let begun: Vec<u16> = begun.into_iter().map(|it| it.unwrap().status().as_u16()).collect();
+    let count = |status: u16| begun.iter().filter(|it| **it == status).count();
+    assert_eq!((count(200), count(503)), (2, 6), "{begun:?}");
+    let of_bob = Session::begin(&server, "2025-11-25", Some(&bob)).await;
+    let other = Session::begin(&server, "2025-11-25", Some(&bob)).await;
+    refused(503, "overloaded", initialize(&server, "2025-11-25", Some(&bob), &json!({}))).await;
+    // One that is refused by the protocol's library gives its place back.
+    let end = other.within(server.request(reqwest::Method::DELETE, "/mcp"));
+    assert!(end.send().await.unwrap().status().is_success());
+    for _ in 0..3 {
+        let wrong = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": 7 });
+        let wrong = server.post("/mcp", &wrong.to_string());
+        let wrong = wrong.header("accept", "application/json, text/event-stream");
+        let answer = wrong.bearer_auth(&bob).send().await.unwrap();
+        assert!(answer.headers().get("mcp-session-id").is_none());
+    }
+    let again = Session::begin(&server, "2025-11-25", Some(&bob)).await;
+    let _listens = of_bob.listen().await;
+    let stream = again.within(server.get("/mcp").header("accept", "text/event-stream"));
+    refused(503, "overloaded", stream).await;
+    // There is room for others, whatever they watch.
+    answered(200, server.get("/v1/stores/app/watch").bearer_auth(&admin.secret)).await;
+}
