@@ -14,7 +14,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::call::{Call, caller, headers};
@@ -53,7 +53,7 @@ pub(super) struct Shared {
     pub app: App,
     pub seal: Seal,
     fixtures: Option<Fixtures>,
-    /// One permit for each call that may be under way.
+    /// One permit for each call, and for each look at the stores, that may be under way.
     calls: Semaphore,
 }
 
@@ -77,14 +77,29 @@ impl Handler {
         &self.shared.app
     }
 
-    /// Does what a tool does, within the time that an answer may take, and tells the audit log.
-    async fn run(&self, call: &Call) -> Result<Done> {
-        let app = self.app();
-        let _permit = self.shared.calls.try_acquire().map_err(|_| {
+    /// Takes one of the places of what is under way.
+    fn permit(&self) -> Result<SemaphorePermit<'_>> {
+        self.shared.calls.try_acquire().map_err(|_| {
             Problem::new("overloaded", "the server has as much to do as it takes on")
                 .hint("Call it again in a moment; nothing was done.")
                 .retryable()
+        })
+    }
+
+    /// Looks something up in the stores: one of so many at a time, within the time that an answer may take.
+    async fn look<T>(&self, looking: impl Future<Output = T>) -> Result<T, ErrorData> {
+        let _permit = self.permit().map_err(|problem| {
+            ErrorData::internal_error(format!("{}; try again", problem.detail()), None)
         })?;
+        timeout(self.app().limits().answer_time_max, looking).await.map_err(|_| {
+            ErrorData::internal_error("the store took too long to answer; try again", None)
+        })
+    }
+
+    /// Does what a tool does, within the time that an answer may take, and tells the audit log.
+    async fn run(&self, call: &Call) -> Result<Done> {
+        let app = self.app();
+        let _permit = self.permit()?;
         let meter = match app.usage().filter(|_| !app.auth().is_local()) {
             Some(usage) => Some(usage.meter(&call.who).await?),
             None => None,
@@ -225,7 +240,8 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let mut listed = resources::list(self.app(), &caller(&context)?).await;
+        let who = caller(&context)?;
+        let mut listed = self.look(resources::list(self.app(), &who)).await?;
         if let Some(fixtures) = &self.shared.fixtures {
             listed.resources.extend(fixtures.resources());
         }
@@ -255,11 +271,7 @@ impl ServerHandler for Handler {
             return Ok(read.into());
         }
         let who = caller(&context)?;
-        let reading = resources::read(self.app(), &who, &request.uri);
-        let read = timeout(self.app().limits().answer_time_max, reading).await;
-        let read = read.map_err(|_| {
-            ErrorData::internal_error("the store took too long to answer; try again", None)
-        })?;
+        let read = self.look(resources::read(self.app(), &who, &request.uri)).await?;
         Ok(read?.into())
     }
 
@@ -287,7 +299,8 @@ impl ServerHandler for Handler {
         }
         let who = caller(&context)?;
         let arguments = request.arguments.as_ref();
-        Ok(prompts::get(self.app(), &who, &request.name, arguments).await?.into())
+        let prompt = prompts::get(self.app(), &who, &request.name, arguments);
+        Ok(self.look(prompt).await??.into())
     }
 
     async fn complete(
@@ -296,9 +309,8 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let who = caller(&context)?;
-        let completing = completion::complete(self.app(), &who, &request);
-        let words = timeout(self.app().limits().answer_time_max, completing).await;
-        Ok(CompleteResult::new(words.unwrap_or_default()))
+        let words = self.look(completion::complete(self.app(), &who, &request)).await?;
+        Ok(CompleteResult::new(words))
     }
 
     fn accepted_subscription_filter(

@@ -8,6 +8,7 @@ mod isolation;
 mod jobs;
 mod locks;
 mod memory;
+mod piped;
 mod records;
 mod resources;
 mod sessions;
