@@ -43,6 +43,8 @@ pub(super) enum Asked {
     Later(Box<InputRequiredResult>),
     /// The client cannot ask: the number is to be given as an argument.
     Unable,
+    /// The server stops, and waits for nobody.
+    Stopping,
 }
 
 /// What the user has agreed to, if this call brings their answer.
@@ -93,7 +95,12 @@ pub(super) async fn ask(
         let handle = context.peer.send_request_with_option(request, options).await.ok()?;
         handle.await_response().await.ok()
     };
-    match asked.await {
+    let asked = tokio::select! {
+        biased;
+        answer = asked => answer,
+        () = call.app.lifecycle().stopping() => return Asked::Stopping,
+    };
+    match asked {
         Some(ClientResult::ElicitResult(answer)) if agrees(&answer) => Asked::Agreed,
         // No answer is none: a model does not agree in a user's place.
         _ => Asked::Declined,

@@ -153,6 +153,7 @@ impl Handler {
             Asked::Later(required) => return Ok((*required).into()),
             Asked::Declined => return Ok(declined(&call).into()),
             Asked::Unable => return Ok(unconfirmed(&call, &ask).into()),
+            Asked::Stopping => return Ok(answer::failed(&stopping(), "").into()),
             Asked::Agreed => call.confirmed = Some(ask.count),
         }
         Ok(match self.run(&call).await {
@@ -172,6 +173,12 @@ fn unconfirmed(call: &Call, ask: &Ask) -> rmcp::model::CallToolResult {
     let next =
         format!("if it is, call {} again with the same arguments and confirm: {count}.", call.tool);
     answer::failed(&problem, &next)
+}
+
+fn stopping() -> Problem {
+    Problem::new("stopping", "the server is about to stop, and nothing was done")
+        .hint("Call it again, at another server of the same store if there is one.")
+        .retryable()
 }
 
 fn declined(call: &Call) -> rmcp::model::CallToolResult {

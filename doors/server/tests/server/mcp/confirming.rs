@@ -1,10 +1,15 @@
 //! What removes many things at once is confirmed, in whatever way the client can.
 
+use std::time::Duration;
+
+use keyward::Data;
+use keyward::schema::Schema;
+use keyward_server::{Config, Limits};
 use serde_json::{Value, json};
 
 use super::client::{Agent, Events, Session};
-use crate::fixture::{Running, answered, told};
-use crate::spaces::served;
+use crate::fixture::{Running, answered, configured, told};
+use crate::spaces::{SCHEMA, served};
 
 async fn filled(count: usize) -> Running {
     let server = served().await;
@@ -119,5 +124,40 @@ async fn the_user_of_an_older_client_is_asked_within_the_call() {
         let done = events.next().await.unwrap();
         assert_eq!(done["result"]["isError"], action == "decline", "{done}");
         assert_eq!(left(&server).await, expected, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_user() {
+    let limits = Limits { drain_time_max: Duration::from_secs(60), ..Limits::default() };
+    let config = Config { limits, ..configured() };
+    let server =
+        Running::start(&config, &Data::new(Schema::parse(SCHEMA, "s.toml").unwrap())).await;
+    for n in 0..2 {
+        let save = json!({ "space": "log", "key": format!("log:a:{n:020}"), "value": n });
+        Agent::new(&server).call("record_save", save).await;
+    }
+    let can = json!({ "elicitation": {} });
+    let session = Session::begin_as(&server, "2025-06-18", None, can).await;
+    let params = json!({ "name": "record_delete", "arguments": everything() });
+    let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params });
+    let mut events = Events::new(answered(200, session.request(&call)).await);
+    assert_eq!(events.next().await.unwrap()["method"], "elicitation/create");
+    drop(session);
+    let told = tokio::spawn(async move {
+        let mut said = Vec::new();
+        while let Some(message) = events.next().await {
+            said.push(message);
+        }
+        said
+    });
+    let stopping = tokio::time::timeout(Duration::from_secs(30), server.stop());
+    assert!(stopping.await.is_ok(), "it waited for the user");
+    // Whoever is still told anything is told that nothing was done.
+    for message in told.await.unwrap() {
+        if message["id"] == 3 {
+            let text = message["result"]["content"][0]["text"].as_str().unwrap();
+            assert!(text.starts_with("stopping"), "{message}");
+        }
     }
 }
