@@ -48,6 +48,12 @@ fn run(context: &RequestContext<RoleServer>) -> Option<String> {
     said.or_else(session)
 }
 
+/// Whether the client can ask its user with a form. One that says nothing of how it asks can.
+fn asks(context: &RequestContext<RoleServer>) -> bool {
+    let can = context.client_capabilities().and_then(|can| can.elicitation);
+    can.is_some_and(|asks| asks.form.is_some() || asks.url.is_none())
+}
+
 /// A call of a tool.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
@@ -59,8 +65,10 @@ pub(super) struct Call {
     pub request: Arc<str>,
     /// The run of the agent that the call is part of: the session, or what the client says.
     pub run: Option<String>,
-    /// What the caller has agreed to be done, and to how many.
+    /// To how many the user has agreed.
     pub confirmed: Option<u64>,
+    /// Whether the client can ask its user.
+    pub asks: bool,
     progress: Option<(Peer<RoleServer>, ProgressToken)>,
 }
 
@@ -87,8 +95,15 @@ impl Call {
             request,
             run: run(context),
             confirmed: None,
+            asks: asks(context),
             progress: context.meta.get_progress_token().map(|token| (context.peer.clone(), token)),
         })
+    }
+
+    /// To how many it is agreed: by the user, where the client can ask them, and else by what the model
+    /// says in an argument.
+    pub fn agreed(&self, said: Option<u64>) -> Option<u64> {
+        self.confirmed.or(said.filter(|_| !self.asks))
     }
 
     /// Tells how far it is, if the client wants to know. A client that cannot be told is not waited for.

@@ -77,8 +77,7 @@ pub(super) async fn ask(
     ask: &Ask,
     context: &RequestContext<RoleServer>,
 ) -> Asked {
-    let able = context.client_capabilities().is_some_and(|can| can.elicitation.is_some());
-    let (true, Some(params)) = (able, form(&ask.question)) else { return Asked::Unable };
+    let (true, Some(params)) = (call.asks, form(&ask.question)) else { return Asked::Unable };
     let modern = context
         .protocol_version()
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());

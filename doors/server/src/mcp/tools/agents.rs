@@ -158,8 +158,7 @@ pub(super) async fn delete(call: &Call) -> Result<Done> {
     let reached = namespace(call, &mut arguments)?;
     let below = arguments.take_text("prefix")?;
     let said = arguments.take::<u64>("confirm")?;
-    // What the user has agreed to counts before what the model said.
-    let confirm = call.confirmed.or(said);
+    let confirm = call.agreed(said);
     let Some(prefix) = below else {
         let key = key(&mut arguments)?;
         let terms = Terms { expected: precondition(&mut arguments)?, mark: None };

@@ -179,8 +179,7 @@ pub(super) async fn delete(call: &Call) -> Result<Done> {
     let reached = space(call, &mut arguments)?;
     let below = arguments.take_text("prefix")?;
     let said = arguments.take::<u64>("confirm")?;
-    // What the user has agreed to counts before what the model said.
-    let confirm = call.confirmed.or(said);
+    let confirm = call.agreed(said);
     let deleted = match below {
         None => {
             let key = key_of(&reached, &mut arguments)?;

@@ -161,3 +161,22 @@ async fn a_stop_does_not_wait_for_a_user() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_model_does_not_confirm_where_its_user_can_be_asked() {
+    let server = filled(3).await;
+    let mut sure = everything();
+    sure["confirm"] = json!(3);
+    for (tool, arguments) in
+        [("record_delete", sure), ("agent_delete", json!({ "prefix": "t/", "confirm": 3 }))]
+    {
+        let asked = Agent::that_asks(&server).called(tool, arguments).await;
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+    }
+    assert_eq!(left(&server).await, 3);
+    // A client that only opens pages for its user cannot ask this.
+    let mut agent = Agent::new(&server);
+    agent.capabilities = json!({ "elicitation": { "url": {} } });
+    let done = agent.call("agent_delete", json!({ "prefix": "t/", "confirm": 3 })).await;
+    assert_eq!(done["deleted"], 3);
+}
