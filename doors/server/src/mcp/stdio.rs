@@ -118,7 +118,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         loop {
             let available = self.input.fill_buf().await?;
             if available.is_empty() {
-                return Ok(Line::End);
+                // The last line need not end.
+                return Ok(match (std::mem::take(&mut self.passing), self.line.is_empty()) {
+                    (true, _) => Line::TooLong,
+                    (false, false) => Line::Whole,
+                    (false, true) => Line::End,
+                });
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(available.len(), |at| at + 1);

@@ -153,3 +153,13 @@ async fn what_is_looked_up_counts_among_what_is_under_way() {
     assert_eq!(client.answer(waits).await["result"]["isError"], true);
     assert!(client.rest().await.is_empty());
 }
+
+#[tokio::test]
+async fn the_last_line_need_not_end() {
+    let mut client = Piped::start(Limits::default(), in_memory()).await;
+    let (id, message) = client.message("ping", json!({}));
+    client.write(&message).await;
+    client.input.shutdown().await.unwrap();
+    let rest = client.rest().await;
+    assert_eq!(rest, [json!({ "jsonrpc": "2.0", "id": id, "result": {} })]);
+}
