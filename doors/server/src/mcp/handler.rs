@@ -91,9 +91,14 @@ impl Handler {
         let _permit = self.permit().map_err(|problem| {
             ErrorData::internal_error(format!("{}; try again", problem.detail()), None)
         })?;
-        timeout(self.app().limits().answer_time_max, looking).await.map_err(|_| {
-            ErrorData::internal_error("the store took too long to answer; try again", None)
-        })
+        let looking = timeout(self.app().limits().answer_time_max, looking);
+        let late =
+            || ErrorData::internal_error("the store took too long to answer; try again", None);
+        tokio::select! {
+            biased;
+            found = looking => found.map_err(|_| late()),
+            () = self.app().lifecycle().leaving() => Err(late()),
+        }
     }
 
     /// Does what a tool does, within the time that an answer may take, and tells the audit log.
@@ -181,6 +186,11 @@ fn stopping() -> Problem {
         .retryable()
 }
 
+fn left() -> Problem {
+    Problem::new("outcome-unknown", "the server stopped before it was done")
+        .hint("It may or may not have been done: read before trying again.")
+}
+
 fn declined(call: &Call) -> rmcp::model::CallToolResult {
     let problem = Problem::new("unconfirmed", "the user did not agree, and nothing was done")
         .hint("Do not call it again unless the user asks for it.");
@@ -237,8 +247,10 @@ impl ServerHandler for Handler {
             biased;
             done = self.confirmed(call, &request, &context) => done,
             () = given_up.cancelled() => {
-                Err(ErrorData::internal_error("the call was given up", None))
+                let detail = "the call was given up: it may or may not have been done";
+                Err(ErrorData::internal_error(detail, None))
             }
+            () = self.app().lifecycle().leaving() => Ok(answer::failed(&left(), "").into()),
         }
     }
 

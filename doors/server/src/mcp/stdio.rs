@@ -3,25 +3,29 @@
 //! The stores are opened by the process itself, so that several of them, each for a client of its own,
 //! work on one embedded store at the same time.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use futures_util::future::BoxFuture;
 use keyward::Data;
-use rmcp::model::{ClientJsonRpcMessage, ErrorData, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ErrorData, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::{RoleServer, ServiceExt};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::{Mutex, oneshot, watch};
 use tokio::time::timeout;
 
 use super::arguments::Sent;
 use super::handler::{Handler, Shared};
 use crate::app::App;
 use crate::auth::Identity;
-use crate::config::Config;
+use crate::config::{Config, Limits};
 use crate::lifecycle::Lifecycle;
 use crate::problem::Problem;
 use crate::server::{StartError, keep_up};
@@ -30,8 +34,8 @@ use crate::server::{StartError, keep_up};
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Answers one client, who writes to `input` and reads from `output`, as the local user, until the
-/// input ends or `stop` comes. Then waits for calls under way, and writes what has been gathered in
-/// memory.
+/// input ends or `stop` comes. Then waits for calls under way, for as long as a stop may take, and writes
+/// what has been gathered in memory. Who is not answered by then is told that the outcome is unknown.
 ///
 /// Nothing of the configuration counts that is about listening, credentials or rates.
 pub async fn serve_mcp(
@@ -45,34 +49,33 @@ pub async fn serve_mcp(
     let lifecycle = Lifecycle::new();
     let (app, scribe) = App::open(config, data, None, lifecycle.clone()).await.map_err(unopened)?;
     let shared = Shared::new(app.clone(), config.mcp.fixtures).map_err(unopened)?;
-    let lines = Lines::new(input, output, app.limits().body_bytes_max, lifecycle.clone());
+    let lines = Lines::new(input, output, app.limits(), lifecycle.clone());
     let (finish, finished) = oneshot::channel::<()>();
     let serving = async {
-        match Handler::new(&shared).serve(lines).await {
-            Ok(session) => {
-                let given_up = session.cancellation_token();
-                let ended = session.waiting();
-                tokio::pin!(ended);
-                let ended = tokio::select! {
-                    ended = ended.as_mut() => ended,
-                    () = stop => {
-                        lifecycle.stop();
-                        given_up.cancel();
-                        match timeout(app.limits().drain_time_max, ended).await {
-                            Ok(ended) => ended,
-                            Err(_) => {
-                                tracing::warn!("stopped before every call was answered");
-                                return drop(finish);
-                            }
-                        }
+        let session = async {
+            match Handler::new(&shared).serve(lines).await {
+                Ok(session) => {
+                    if let Err(error) = session.waiting().await {
+                        tracing::error!(%error, "the session ended badly");
                     }
-                };
-                if let Err(error) = ended {
-                    tracing::error!(%error, "the session ended badly");
                 }
+                // Whoever hangs up before the first message wants nothing.
+                Err(error) => tracing::debug!(%error, "no session was begun"),
             }
-            // Whoever hangs up before the first message wants nothing.
-            Err(error) => tracing::debug!(%error, "no session was begun"),
+        };
+        tokio::pin!(session);
+        let ended = tokio::select! {
+            () = session.as_mut() => true,
+            () = stop => {
+                // Nothing more is read then, and the session ends when what was read is answered.
+                lifecycle.stop();
+                let time_max = app.limits().drain_time_max + 3 * CLOSE_TIME_MAX;
+                timeout(time_max, session).await.is_ok()
+            }
+        };
+        if !ended {
+            tracing::warn!("stopped before the last words were read");
+            return drop(finish);
         }
         let settled = app.stores().settled();
         if timeout(app.limits().drain_time_max, settled).await.is_err() {
@@ -95,8 +98,74 @@ struct Lines<R, W> {
     line_bytes_max: usize,
     /// Whether the rest of a line that was too long is passed over.
     passing: bool,
-    /// What ends with the input: nobody is left to be told of changes.
+    /// What ends with the input: nobody is left to be told of changes. It also ends the input.
     lifecycle: Lifecycle,
+    /// What was taken and is not answered yet.
+    under_way: UnderWay,
+    drain_time_max: Duration,
+    /// The end of the input, which comes when nothing is under way.
+    end: End,
+}
+
+/// How far the end of the input is.
+enum End {
+    Open,
+    Coming(BoxFuture<'static, ()>),
+    Reached,
+}
+
+/// The requests that were taken and are not answered yet.
+#[derive(Debug, Clone, Default)]
+struct UnderWay(Arc<watch::Sender<HashSet<RequestId>>>);
+
+impl UnderWay {
+    /// A message has come.
+    fn took(&self, message: &ClientJsonRpcMessage) {
+        match message {
+            ClientJsonRpcMessage::Request(request) => {
+                self.0.send_if_modified(|ids| ids.insert(request.id.clone()));
+            }
+            // What is given up is not answered.
+            ClientJsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(given_up) =
+                    &notification.notification
+                    && let Some(id) = &given_up.params.request_id
+                {
+                    self.remove(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A message was sent.
+    fn sent(&self, message: &ServerJsonRpcMessage) {
+        match message {
+            ServerJsonRpcMessage::Response(answer) => self.remove(&answer.id),
+            ServerJsonRpcMessage::Error(error) => {
+                if let Some(id) = &error.id {
+                    self.remove(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn remove(&self, id: &RequestId) {
+        self.0.send_if_modified(|ids| ids.remove(id));
+    }
+
+    /// Waits until everything is answered. What is not in time is left.
+    async fn finished(self, lifecycle: Lifecycle, time_max: Duration) {
+        let mut ids = self.0.subscribe();
+        // The sender lives as long as this does.
+        if timeout(time_max, ids.wait_for(HashSet::is_empty)).await.is_err() {
+            tracing::warn!("stopped before every call was answered");
+            lifecycle.leave();
+            // Who does not read what is written holds up nobody's end.
+            let _ = timeout(CLOSE_TIME_MAX, ids.wait_for(HashSet::is_empty)).await;
+        }
+    }
 }
 
 /// What was read.
@@ -107,9 +176,42 @@ enum Line {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
-    fn new(input: R, output: W, line_bytes_max: usize, lifecycle: Lifecycle) -> Self {
-        let (input, output) = (BufReader::new(input), Arc::new(Mutex::new(output)));
-        Self { input, output, line: Vec::new(), line_bytes_max, passing: false, lifecycle }
+    fn new(input: R, output: W, limits: &Limits, lifecycle: Lifecycle) -> Self {
+        Self {
+            input: BufReader::new(input),
+            output: Arc::new(Mutex::new(output)),
+            line: Vec::new(),
+            line_bytes_max: limits.body_bytes_max,
+            passing: false,
+            lifecycle,
+            under_way: UnderWay::default(),
+            drain_time_max: limits.drain_time_max,
+            end: End::Open,
+        }
+    }
+
+    /// Waits until what was read is answered. Given up and asked again, it goes on where it was.
+    async fn finish(&mut self) {
+        if let End::Open = self.end {
+            self.lifecycle.stop();
+            let finished =
+                self.under_way.clone().finished(self.lifecycle.clone(), self.drain_time_max);
+            self.end = End::Coming(Box::pin(finished));
+        }
+        if let End::Coming(finished) = &mut self.end {
+            finished.await;
+            self.end = End::Reached;
+        }
+    }
+
+    /// Reads one line, unless the server stops.
+    async fn read_on(&mut self) -> io::Result<Line> {
+        let lifecycle = self.lifecycle.clone();
+        tokio::select! {
+            biased;
+            () = lifecycle.stopping() => Ok(Line::End),
+            line = self.read() => line,
+        }
     }
 
     /// Reads one line. Given up and asked again, it goes on where it was: nothing is waited for
@@ -177,13 +279,17 @@ where
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let output = self.output.clone();
-        async move { write(&output, &message).await }
+        let (output, under_way) = (self.output.clone(), self.under_way.clone());
+        async move {
+            let written = write(&output, &message).await;
+            under_way.sent(&message);
+            written
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            match self.read().await {
+            match self.read_on().await {
                 Ok(Line::Whole) => {}
                 Ok(Line::TooLong) => {
                     if !refuse(&self.output, "the message is too long").await {
@@ -192,12 +298,12 @@ where
                     continue;
                 }
                 Ok(Line::End) => {
-                    self.lifecycle.stop();
+                    self.finish().await;
                     return None;
                 }
                 Err(error) => {
                     tracing::error!(%error, "standard input cannot be read");
-                    self.lifecycle.stop();
+                    self.finish().await;
                     return None;
                 }
             }
@@ -207,6 +313,7 @@ where
             }
             match serde_json::from_slice::<ClientJsonRpcMessage>(&line) {
                 Ok(mut message) => {
+                    self.under_way.took(&message);
                     message.insert_extension(Sent(line));
                     message.insert_extension(Identity::local());
                     return Some(message);

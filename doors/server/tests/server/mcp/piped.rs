@@ -1,6 +1,7 @@
 //! One client over standard input and output.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use keyward::Data;
 use keyward_server::{Config, Limits, serve_mcp, without_schema};
@@ -162,4 +163,63 @@ async fn the_last_line_need_not_end() {
     client.input.shutdown().await.unwrap();
     let rest = client.rest().await;
     assert_eq!(rest, [json!({ "jsonrpc": "2.0", "id": id, "result": {} })]);
+}
+
+const CALLS: usize = 200;
+
+/// A client that has many calls under way, the first of which is answered.
+async fn busy(limits: Limits, url: &str) -> (Piped, Value) {
+    let mut client = Piped::start(limits, without_schema(url).unwrap()).await;
+    let mut calls = String::new();
+    for n in 0..CALLS {
+        let arguments = json!({ "key": format!("k{n:03}"), "value": n });
+        let params = json!({ "name": "agent_set", "arguments": arguments });
+        calls.push_str(&client.message("tools/call", params).1);
+        calls.push('\n');
+    }
+    client.write(&calls).await;
+    let first = client.next().await.unwrap();
+    (client, first)
+}
+
+/// How many entries there are.
+async fn kept(url: &str) -> usize {
+    let mut client = Piped::start(Limits::default(), without_schema(url).unwrap()).await;
+    let keys = client.call("agent_keys", json!({ "limit": 1_000 })).await;
+    let keys = client.answer(keys).await;
+    keys["result"]["structuredContent"]["keys"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_the_calls_under_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("embedded:{}", folder.path().join("data").display());
+    let (mut client, first) = busy(Limits::default(), &url).await;
+    client.stop.take().unwrap().send(()).unwrap();
+    let mut answers = client.rest().await;
+    answers.push(first);
+    for answer in &answers {
+        assert_eq!(answer["result"]["structuredContent"]["created"], true, "{answer}");
+    }
+    // What was not read any more was not done either.
+    assert_eq!(kept(&url).await, answers.len());
+}
+
+#[tokio::test]
+async fn a_call_that_a_stop_cannot_wait_for_says_that_its_outcome_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("embedded:{}", folder.path().join("data").display());
+    let limits = Limits { drain_time_max: Duration::ZERO, ..Limits::default() };
+    let (mut client, first) = busy(limits, &url).await;
+    assert_ne!(first["result"]["isError"], true, "{first}");
+    client.stop.take().unwrap().send(()).unwrap();
+    let rest = client.rest().await;
+    for answer in &rest {
+        if answer["result"]["isError"] != false {
+            let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(text.starts_with("outcome-unknown"), "{answer}");
+        }
+    }
+    // Whatever was done, somebody was told of.
+    assert!(kept(&url).await <= rest.len() + 1);
 }
