@@ -70,6 +70,14 @@ impl Arguments {
         self.0.remove(name)
     }
 
+    /// Gives an argument another value, a number.
+    pub fn set_number(&mut self, name: &str, number: usize) {
+        // Numbers always serialize.
+        if let Ok(raw) = serde_json::value::to_raw_value(&number) {
+            self.0.insert(name.to_owned(), raw);
+        }
+    }
+
     /// The arguments as one text, to be read with [`read`]. Those that are null are left out.
     pub fn text(&self) -> String {
         let given: BTreeMap<_, _> = self.0.iter().filter(|(_, raw)| raw.get() != "null").collect();

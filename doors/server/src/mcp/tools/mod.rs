@@ -15,6 +15,7 @@ mod schema;
 use std::future::ready;
 
 use futures_util::future::BoxFuture;
+use keyward::records::LIMIT_DEFAULT;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::Value;
 
@@ -88,6 +89,20 @@ pub(super) fn is_known(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
+/// The tools that give pages: they take a limit, and say where to go on.
+const PAGED: [&str; 8] = [
+    "agent_keys",
+    "agent_namespaces",
+    "agent_search",
+    "agent_history",
+    "record_list",
+    "record_query",
+    "record_near",
+    "job_list",
+];
+/// How large the text of a page is at most, unless a single item is larger.
+const PAGE_BYTES_MAX: usize = 1 << 20;
+
 /// All tools.
 const NAMES: [&str; 22] = [
     "agent_get",
@@ -114,11 +129,43 @@ const NAMES: [&str; 22] = [
     "job_cancel",
 ];
 
-/// Does what a tool does.
+/// Does what a tool does. A page that is larger than an answer may be is asked for again, shorter: its
+/// cursor says where it ended.
+pub(super) async fn run(call: &Call) -> Result<Done> {
+    let done = once(call).await?;
+    let bytes = match &done {
+        Done::Told(text) => text.len(),
+        _ => 0,
+    };
+    if bytes <= PAGE_BYTES_MAX || !PAGED.contains(&call.tool.as_str()) {
+        return Ok(done);
+    }
+    let mut call = call.clone();
+    let limit = call.arguments.take("limit")?.unwrap_or(LIMIT_DEFAULT);
+    if limit <= 1 {
+        return Ok(done);
+    }
+    drop(done);
+    Box::pin(shorter(call, limit, bytes)).await
+}
+
+async fn shorter(mut call: Call, mut limit: usize, mut bytes: usize) -> Result<Done> {
+    loop {
+        limit = (limit * 3 / 4 * PAGE_BYTES_MAX / bytes).clamp(1, limit - 1);
+        call.arguments.set_number("limit", limit);
+        let done = once(&call).await?;
+        match &done {
+            Done::Told(text) if text.len() > PAGE_BYTES_MAX && limit > 1 => bytes = text.len(),
+            _ => return Ok(done),
+        }
+    }
+}
+
+/// Does what a tool does, once.
 ///
 /// Each has a future of its own on the heap: one for all of them would be as large as the largest, and be
 /// moved about as a whole with every call.
-pub(super) fn run(call: &Call) -> BoxFuture<'_, Result<Done>> {
+fn once(call: &Call) -> BoxFuture<'_, Result<Done>> {
     match call.tool.as_str() {
         "agent_get" => Box::pin(agents::get(call)),
         "agent_set" => Box::pin(agents::set(call)),

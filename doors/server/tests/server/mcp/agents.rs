@@ -1,6 +1,6 @@
 //! Tools for what agents keep.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::Agent;
 use crate::spaces::served;
@@ -115,4 +115,44 @@ async fn somebody_who_is_nobody_in_particular_says_whose_entries_are_meant() {
     let key = server.key(&admin, &json!({ "name": "a", "user": "ada" })).await;
     let ada = Agent::with(&server, &key.secret);
     assert_eq!(ada.call("agent_get", json!({ "key": "k" })).await["entry"]["value"], 1);
+}
+
+#[tokio::test]
+async fn a_page_is_bounded_in_bytes_and_says_where_it_goes_on() {
+    const PAGE_BYTES_MAX: usize = 1 << 20;
+    let server = served().await;
+    let agent = Agent::new(&server);
+    let text = "x".repeat(100 * 1_024);
+    for n in 0..25 {
+        let key = format!("k{n:02}");
+        for key in [key.as_str(), "same"] {
+            agent.call("agent_set", json!({ "key": key, "value": [n, text] })).await;
+        }
+    }
+    let mut found = Vec::new();
+    let mut search = json!({ "namespace": "default", "prefix": "k", "limit": 1_000 });
+    loop {
+        let page = agent.call("agent_search", search.clone()).await;
+        assert!(page.to_string().len() <= PAGE_BYTES_MAX);
+        let entries = page["entries"].as_array().unwrap();
+        assert!(!entries.is_empty());
+        found.extend(entries.iter().map(|entry| entry["value"][0].as_u64().unwrap()));
+        match &page["next"] {
+            Value::Null => break,
+            next => search["cursor"] = next.clone(),
+        }
+    }
+    assert_eq!(found, (0..25).collect::<Vec<u64>>());
+    let page = agent.call("agent_history", json!({ "key": "same" })).await;
+    assert!(page.to_string().len() <= PAGE_BYTES_MAX);
+    let last = page["items"].as_array().unwrap().last().unwrap();
+    assert_eq!(page["next"], last["number"]);
+    // Of those that do not fit together, one is given.
+    let large = "x".repeat(900 * 1_024);
+    for key in ["l1", "l2"] {
+        agent.call("agent_set", json!({ "key": key, "value": large })).await;
+    }
+    let page = agent.call("agent_search", json!({ "namespace": "default", "prefix": "l" })).await;
+    assert_eq!(page["entries"].as_array().unwrap().len(), 1);
+    assert!(page["next"].is_string());
 }
