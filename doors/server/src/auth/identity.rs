@@ -169,6 +169,12 @@ impl Identity {
         }
     }
 
+    /// Remembers for the audit log that the request asks to change so many more keys, which are not named.
+    pub(crate) fn touches_more(&self, count: usize) {
+        let mut touched = self.0.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        touched.total += count;
+    }
+
     /// The keys that the request asked to change.
     pub(crate) fn touched(&self) -> Touched {
         self.0.touched.lock().unwrap_or_else(PoisonError::into_inner).clone()

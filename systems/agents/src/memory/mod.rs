@@ -158,6 +158,20 @@ impl Memories {
         }
     }
 
+    /// How many files a path stands for: what a [`MemoryCommand::Delete`] of it would remove. None for a
+    /// path that is none, and for `/memories` itself, which stays.
+    pub async fn count(&self, path: &str) -> Result<usize> {
+        let Ok(path) = FilePath::parse(path) else { return Ok(0) };
+        if path.is_root() {
+            return Ok(0);
+        }
+        let below = self.files.count(&path.below()).await?;
+        // A key comes before all that begin with it.
+        let (first, _) = self.files.page_of_keys(path.key(), None, 1).await?;
+        let is_file = first.first().is_some_and(|first| self.files.key_of(first) == path.key());
+        Ok(below + usize::from(is_file))
+    }
+
     async fn view(&self, path: &str, range: Option<[i64; 2]>) -> Done {
         let path = FilePath::parse(path)?;
         match self.read(&path).await? {

@@ -26,9 +26,27 @@ pub(crate) async fn run(
                     reached.admit(who, key)?;
                 }
             }
+            // Those in a directory are not named, but counted.
+            if let MemoryCommand::Delete { path } = command {
+                let files = reached.user.memories()?.count(path).await?;
+                who.touches_more(files.saturating_sub(1));
+            }
         }
     }
     Ok(reached.user.memories()?.run(command).await?)
+}
+
+/// How many files a command removes. Whoever may not remove them learns nothing of how many there are.
+pub(crate) async fn count_removed(
+    who: &Identity,
+    app: &App,
+    behalf: &Behalf,
+    command: &MemoryCommand,
+) -> Result<usize> {
+    let MemoryCommand::Delete { path } = command else { return Ok(0) };
+    let reached = reach(who, app, behalf, Memories::NAMESPACE)?;
+    reached.require(who, Need::Write)?;
+    Ok(reached.user.memories()?.count(path).await?)
 }
 
 /// The paths that a command changes; `None` if it only looks.

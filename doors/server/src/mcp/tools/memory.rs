@@ -4,12 +4,13 @@ use keyward::agents::{MemoryCommand, SPACE};
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
-use super::schema::{object_of, takes, text};
+use super::schema::{count, object_of, takes, text};
 use super::{Call, Done, Effect};
 use crate::api::agents::{Behalf, memories};
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
 use crate::mcp::arguments::read;
+use crate::mcp::confirm::Ask;
 use crate::problem::Result;
 
 pub(super) const NAME: &str = "memory";
@@ -26,7 +27,8 @@ pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
     let description = "Text files below /memories that outlast this conversation: view before you begin, \
         and write down what should be known later. Commands: view (a file with line numbers, or a \
         directory), create (a new file), str_replace (a text that stands there once), insert (after a \
-        line; 0 for the start), delete (a file, or a directory with all in it), rename.";
+        line; 0 for the start), delete (a file, or a directory with all in it: several files are confirmed), \
+        rename.";
     let input = input(anybody && !app.auth().is_local());
     vec![
         Tool::new(NAME, description, object_of(input))
@@ -58,6 +60,7 @@ fn input(chooses: bool) -> Value {
         "insert_text": text("insert: the lines."),
         "old_path": text("rename: the path it has."),
         "new_path": text("rename: the path it shall have."),
+        "confirm": count("delete: how many files there are to delete, if there are several."),
     });
     let mut required = vec!["command"];
     if let (true, Value::Object(members)) = (chooses, &mut members) {
@@ -70,8 +73,18 @@ fn input(chooses: bool) -> Value {
 pub(super) async fn run(call: &Call) -> Result<Done> {
     let mut arguments = call.arguments.clone();
     let user = arguments.take_text("user")?;
+    let confirm = call.agreed(arguments.take("confirm")?);
     let command: MemoryCommand = read(&arguments.text())?;
     let behalf = Behalf { user, agent: None, run: call.run.clone() };
+    let count = memories::count_removed(&call.who, &call.app, &behalf, &command).await? as u64;
+    if let MemoryCommand::Delete { path } = &command
+        && count > 1
+        && confirm != Some(count)
+    {
+        let question =
+            format!("Delete {path} with {count} files? Their history stays for a while.");
+        return Ok(Done::Ask(Ask { count, question }));
+    }
     let answer = memories::run(&call.who, &call.app, &behalf, &command).await?;
     Ok(Done::Said { text: answer.text, failed: answer.failed })
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::Agent;
+use crate::fixture::answered;
 use crate::spaces::served;
 
 /// What the tool says, and whether that nothing was done.
@@ -100,4 +101,46 @@ async fn memories_are_a_users_and_go_by_the_scopes() {
         said(&reader, json!({ "command": "delete", "path": "/memories/s.md" })).await;
     assert!(failed && text.starts_with("forbidden"), "{text}");
     assert!(said(&ada, view).await.0.ends_with("     1\tsecret"));
+}
+
+#[tokio::test]
+async fn several_files_are_deleted_when_that_is_confirmed_and_their_number_is_in_the_audit_log() {
+    let server = served().await;
+    let admin = server.admin().await;
+    let ada = server.key(&admin, &json!({ "name": "a", "user": "ada" })).await;
+    let mut agent = Agent::with(&server, &ada.secret);
+    for path in ["d/a.md", "d/e/b.md", "d/c.md", "dd.md", "one/f.md"] {
+        let path = format!("/memories/{path}");
+        let made = json!({ "command": "create", "path": path, "file_text": "x" });
+        assert!(!said(&agent, made).await.1);
+    }
+    let mut delete = json!({ "command": "delete", "path": "/memories/d" });
+    let (text, failed) = said(&agent, delete.clone()).await;
+    assert!(failed && text.starts_with("unconfirmed") && text.contains("confirm: 3"), "{text}");
+    agent.capabilities = json!({ "elicitation": {} });
+    delete["confirm"] = json!(3);
+    let asked = agent.called("memory", delete.clone()).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    agent.capabilities = json!({});
+    assert_eq!(said(&agent, delete).await, ("Successfully deleted /memories/d".to_owned(), false));
+    // One file is removed at once, also with the directory it lies in.
+    let one = json!({ "command": "delete", "path": "/memories/one" });
+    assert_eq!(said(&agent, one).await, ("Successfully deleted /memories/one".to_owned(), false));
+    let left = said(&agent, json!({ "command": "view", "path": "/memories" })).await.0;
+    assert!(left.contains("/memories/dd.md") && !left.contains("/memories/d/"), "{left}");
+    let log = loop {
+        let log = answered(200, server.get("/v1/audit").bearer_auth(&admin.secret)).await;
+        let log: Value = log.json().await.unwrap();
+        let is_of = |key: &str| log.to_string().contains(&format!("memories:{key}\""));
+        if is_of("one") {
+            break log;
+        }
+        tokio::task::yield_now().await;
+    };
+    let acts = log["items"].as_array().unwrap().iter();
+    let deleted: Vec<&Value> = acts
+        .filter(|act| act["status"] == 200 && act["keys"].to_string().contains("memories:d\""))
+        .collect();
+    assert_eq!(deleted.len(), 1, "{log}");
+    assert_eq!(deleted[0]["keys_total"], 3, "{log}");
 }
