@@ -210,3 +210,16 @@ fn a_server_has_the_same_entries() {
     assert_eq!(server.ended(), Some(0));
     assert!(is_absent(&here.path("data")), "nothing is made here");
 }
+
+#[test]
+fn agents_have_a_place_in_the_schema_to_begin_with() {
+    let kw = Sandbox::new();
+    kw.ok(&["schema", "init"]);
+    let run = |arguments: &[&str]| {
+        let mut command = kw.command(arguments);
+        Ran::of(command.env_remove("KEYWARD_STORE")).ok()
+    };
+    run(&["agent", "set", "k", r#"{"n":1}"#, "--agent", "a"]);
+    assert_eq!(run(&["agent", "get", "k"]), "{\"n\":1}\n");
+    assert_eq!(run(&["agent", "history", "k", "--json"]).lines().count(), 1);
+}

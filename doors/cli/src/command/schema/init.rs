@@ -13,7 +13,7 @@ use crate::output::Output;
 /// Write a schema file to begin with
 ///
 /// An example with comments: users with unique addresses, notes with history, sessions that expire,
-/// shared templates, places on a map, posts that others find. A file that is there is never
+/// shared templates, places on a map, posts that others find, what agents keep. A file that is there is never
 /// overwritten.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
