@@ -1,6 +1,8 @@
 //! What `keyward serve` can be told: in the table `server` of a config file, and by flags and
 //! variables, which come before it.
 
+mod agents;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,7 @@ use keyward_server::{
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use self::agents::AgentSettings;
 use crate::failure::{Failure, Result};
 use crate::ttl;
 
@@ -43,6 +46,8 @@ pub struct Settings {
     pub limits: LimitSettings,
     #[serde(default)]
     pub mcp: McpSettings,
+    #[serde(default)]
+    pub agents: AgentSettings,
 }
 
 /// How the log is written.
@@ -320,7 +325,7 @@ impl Settings {
             quota,
             audit_kept: self.audit.kept.map_or(plain.audit_kept, |kept| kept.0),
             queues: plain.queues,
-            agents: plain.agents,
+            agents: self.agents.options(),
             mcp: self.mcp.options(),
             clock: plain.clock,
         })
@@ -339,6 +344,7 @@ impl Settings {
             quota,
             audit_kept,
             mcp,
+            agents,
             ..
         } = config;
         let without_password = |url: &String| match url.parse::<StoreUrl>() {
@@ -369,6 +375,7 @@ impl Settings {
             audit: AuditSettings { kept: Some(Span(*audit_kept)) },
             limits: LimitSettings::of(limits),
             mcp: McpSettings::of(mcp),
+            agents: AgentSettings::of(agents),
         }
     }
 }

@@ -215,3 +215,37 @@ fn what_is_shown_is_a_config_file_without_passwords() {
     kw.write("again.toml", &format!("[server]{server}"));
     assert_eq!(kw.ok(&["serve", "--check", "--text", "--config", "again.toml"]), plain);
 }
+
+#[test]
+fn the_limits_of_agents_are_shown_and_hold() {
+    let kw = Sandbox::new();
+    let limits = "value_bytes_max = 20\nmetadata_bytes_max = 30\nflush_interval = \"500ms\"\n\
+                  tracked_max = 40\nlogged_max = 50\nlog_life = \"7d\"\npreview_chars_max = 0\n";
+    kw.write("keyward.toml", &format!("[server.agents]\n{limits}"));
+    let shown = kw.ok(&["serve", "--check", "--text"]);
+    assert!(shown.contains(&format!("[server.agents]\n{limits}")), "{shown}");
+    let set = |id: usize, value: &str| {
+        let arguments = serde_json::json!({ "key": "k", "value": value });
+        let params = serde_json::json!({ "name": "agent_set", "arguments": arguments });
+        serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let params = serde_json::json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": { "name": "tester", "version": "1" },
+    });
+    let lines = [
+        serde_json::json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }),
+        serde_json::json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        set(1, "0123456789"),
+        set(2, "0123456789012345678"),
+    ];
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let told = kw.run_with(&["mcp"], lines).ok();
+    let answer = |id: usize| {
+        let all = told.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        all.into_iter().find(|answer| answer["id"] == id).unwrap()
+    };
+    assert_eq!(answer(1)["result"]["isError"], false, "{told}");
+    assert_eq!(answer(2)["result"]["isError"], true, "{told}");
+}
