@@ -80,25 +80,3 @@ impl From<AccessRow> for Access {
         Self { count, agent, at }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_remembers_the_newest_marks_and_no_more() {
-        let now = Timestamp::UNIX_EPOCH;
-        let mut row = AccessRow::default();
-        for writer in 0..2 * MARKS_MAX {
-            row.mark(&format!("w{writer}"), 7, now);
-        }
-        assert_eq!(row.marks.len(), MARKS_MAX);
-        for writer in 0..2 * MARKS_MAX {
-            assert_eq!(row.has(&format!("w{writer}"), 7), writer >= MARKS_MAX, "{writer}");
-        }
-        // One that writes again takes nobody's place.
-        row.mark(&format!("w{MARKS_MAX}"), 8, now);
-        assert!(row.has(&format!("w{}", MARKS_MAX + 1), 7));
-        assert!(row.has(&format!("w{MARKS_MAX}"), 8));
-    }
-}

@@ -317,3 +317,22 @@ async fn a_row_that_cannot_be_written_keeps_no_others_from_it() {
         assert_eq!(nobody.entry("k49").await.unwrap().unwrap().access.count, 1);
     }
 }
+
+/// Each process that writes leaves a mark; one that is gone for long is forgotten before its hour is over.
+#[tokio::test]
+async fn a_row_remembers_the_newest_marks_and_no_more() {
+    const MARKS_MAX: usize = 128;
+    let (_, first, memory, clock) = faulty(Tier::Atomic);
+    put(&notes(&first, "a"), "k", "1").await;
+    for _ in 0..MARKS_MAX + 5 {
+        let store = Store::new(memory.clone());
+        let agents = Agents::alone(store, Options::default(), clock.clone()).unwrap();
+        assert!(notes(&agents, "a").get("k").await.unwrap().is_some());
+        agents.close().await.unwrap();
+    }
+    let row = "system:access:agents:ada:notes:k".parse().unwrap();
+    let row = Store::new(memory.clone()).get(&row).await.unwrap().unwrap();
+    let marks = row.value.as_str().matches("],[").count() + 1;
+    assert_eq!(marks, MARKS_MAX, "{}", row.value);
+    assert_eq!(count(&memory, &clock).await, MARKS_MAX as u64 + 5);
+}
