@@ -27,8 +27,10 @@ enum After {
 #[derive(Clone)]
 struct Shared {
     inner: Memory,
-    others: Arc<Mutex<Option<(After, BoxFuture<'static, ()>)>>>,
+    others: Arc<Mutex<Option<Others>>>,
 }
+
+type Others = (After, BoxFuture<'static, ()>);
 
 impl Shared {
     fn then(&self, after: After, others: impl Future<Output = ()> + Send + 'static) {
