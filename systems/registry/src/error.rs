@@ -1,0 +1,174 @@
+use keyward_engine::{Error as StoreError, ErrorKind, Tier};
+use keyward_locks::Error as LockError;
+use keyward_queue::Error as QueueError;
+
+use crate::SettingsProblem;
+
+/// The result of an operation of a registry.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation was refused or failed. A run that fails has deleted nothing that is in the
+/// repository, and has not moved `metadata:sync:lastCommit`; the next one finishes what it began.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store below refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The queue of changes refused or failed.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// The lock of the run was refused, or was lost to another process.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The engine cannot write an entry and its message together.
+    #[error(
+        "a registry needs commits of several keys, and the {engine} engine has the {tier} tier: \
+         a change could be written and nobody be told of it"
+    )]
+    NeedsAtomic {
+        /// The engine.
+        engine: &'static str,
+        /// Its tier.
+        tier: Tier,
+    },
+    /// The settings make no sense.
+    #[error("the settings of the registry {registry} cannot be used: {}", told(.problems))]
+    Settings {
+        /// The registry.
+        registry: String,
+        /// All that is wrong.
+        problems: Vec<SettingsProblem>,
+    },
+    /// A secret cannot be read.
+    #[error("{0}")]
+    Secret(String),
+    /// The repository cannot be reached, or cannot be read whole. Nothing was changed.
+    #[error("{message}")]
+    Source {
+        /// What happened.
+        message: String,
+        /// Whether it may be different the next time.
+        retryable: bool,
+    },
+    /// A run would delete more than it may. Nothing was changed.
+    #[error(
+        "{deletes} of {entries} policies would be deleted, which is more than {percent_max}%; \
+         nothing was changed"
+    )]
+    MassDelete {
+        /// How many would be deleted.
+        deletes: u64,
+        /// How many there are.
+        entries: u64,
+        /// The most of them, in percent.
+        percent_max: u8,
+    },
+    /// Another registry keeps its policies under the same keys.
+    #[error(
+        "the registry {other} keeps its policies under the same keys of this store; each would \
+         delete what the other has"
+    )]
+    Occupied {
+        /// The registry.
+        other: String,
+    },
+    /// The request makes no sense as it is.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is no consumer of this name.
+    #[error("the registry {registry} has no consumer {consumer:?}")]
+    UnknownConsumer {
+        /// The registry.
+        registry: String,
+        /// The name.
+        consumer: String,
+    },
+    /// A consumer could not be told, or could not be put right.
+    #[error("consumer {consumer}: {reason}")]
+    Consumer {
+        /// Its name.
+        consumer: String,
+        /// What happened.
+        reason: String,
+    },
+    /// What is stored makes no sense.
+    #[error("what the store keeps at {key} is not what a registry wrote: {reason}")]
+    Damaged {
+        /// The key.
+        key: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// The stable code shown by every door.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind().code(),
+            Self::Queue(error) => error.code(),
+            Self::Lock(error) => error.code(),
+            Self::NeedsAtomic { .. } => ErrorKind::Unsupported.code(),
+            Self::Settings { .. } => "bad-settings",
+            Self::Secret(_) => "no-secret",
+            Self::Source { .. } => "source-failed",
+            Self::MassDelete { .. } => "mass-delete",
+            Self::Occupied { .. } => "occupied",
+            Self::Invalid(_) => ErrorKind::Invalid.code(),
+            Self::UnknownConsumer { .. } => "unknown-consumer",
+            Self::Consumer { .. } => "consumer-failed",
+            Self::Damaged { .. } => ErrorKind::Corrupt.code(),
+        }
+    }
+
+    /// What to do next, in one sentence.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind().hint(),
+            Self::Queue(error) => error.hint(),
+            Self::Lock(LockError::Lost { .. }) => {
+                "Another process goes on with the run, or the next one finishes it."
+            }
+            Self::Lock(error) => error.hint(),
+            Self::NeedsAtomic { .. } => {
+                "Keep the registry in a store on an engine of the atomic tier, such as embedded."
+            }
+            Self::Settings { .. } => "Correct the settings.",
+            Self::Secret(_) => "Set the variable, or write the file, that the settings name.",
+            Self::Source { retryable: true, .. } => "Try again later; nothing was changed.",
+            Self::Source { .. } => {
+                "Look at the repository, the branch and the credentials; nothing was changed."
+            }
+            Self::MassDelete { .. } => {
+                "Look at the plan, and allow the mass delete if it is what you want."
+            }
+            Self::Occupied { .. } => "Give one of the two a prefix, or a store of its own.",
+            Self::Invalid(_) => ErrorKind::Invalid.hint(),
+            Self::UnknownConsumer { .. } => "Name a consumer of the registry's settings.",
+            Self::Consumer { .. } => "Look at what the consumer says, then try again.",
+            Self::Damaged { .. } => "Look at the key, and delete it if nobody needs it.",
+        }
+    }
+
+    /// Whether the same request may succeed later, without a risk of doing it twice.
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Store(error) => error.kind().retryable(),
+            Self::Queue(error) => error.retryable(),
+            Self::Lock(error) => error.retryable(),
+            Self::Source { retryable, .. } => *retryable,
+            Self::Consumer { .. } => true,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn damaged(key: impl ToString, reason: impl ToString) -> Self {
+        Self::Damaged { key: key.to_string(), reason: reason.to_string() }
+    }
+}
+
+fn told(problems: &[SettingsProblem]) -> String {
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    told.join("; ")
+}
