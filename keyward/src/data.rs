@@ -14,8 +14,9 @@ use tokio::sync::Mutex;
 
 use crate::open;
 
-/// The store of agents' entries, where there are several and none has a space for them.
-const AGENTS_STORE: &str = "main";
+/// The store of agents' entries, where there are several and none has a space for them, and of
+/// registries that name none.
+const STORE_USUAL: &str = "main";
 
 /// What a schema declares, with the stores it lives in. Cheap to clone.
 ///
@@ -216,18 +217,39 @@ impl Data {
         if let Some(declared) = self.schema.space(agents::SPACE) {
             return Ok(&declared.store);
         }
-        let found = match self.schema.stores.as_slice() {
-            [only] => Some(only),
-            several => several.iter().find(|store| store.name == AGENTS_STORE),
-        };
-        found.map(|store| store.name.as_str()).ok_or_else(|| {
+        self.usual_store().ok_or_else(|| {
             let message = format!(
                 "agents' entries could be in any of the stores: declare the space {} in one of them, \
-                 with the key agents:{{user}}:{{namespace}}:{{key}}, or call one {AGENTS_STORE}",
+                 with the key agents:{{user}}:{{namespace}}:{{key}}, or call one {STORE_USUAL}",
                 agents::SPACE
             );
             StoreError::new(ErrorKind::Invalid, message).into()
         })
+    }
+
+    /// The store that a registry is in: the one that its settings name; else the only one; else the one
+    /// called `main`. An error if that is none.
+    pub fn registry_store(&self, named: Option<&str>) -> Result<&str> {
+        if let Some(named) = named {
+            let found = self.schema.stores.iter().find(|store| store.name == named);
+            return found.map(|store| store.name.as_str()).ok_or_else(|| self.unknown_store(named));
+        }
+        self.usual_store().ok_or_else(|| {
+            let message = format!(
+                "the registry could be in any of the stores: name one in its settings, as in \
+                 store = \"{STORE_USUAL}\""
+            );
+            StoreError::new(ErrorKind::Invalid, message).into()
+        })
+    }
+
+    /// The only store, else the one that is called as the usual one is.
+    fn usual_store(&self) -> Option<&str> {
+        let found = match self.schema.stores.as_slice() {
+            [only] => Some(only),
+            several => several.iter().find(|store| store.name == STORE_USUAL),
+        };
+        found.map(|store| store.name.as_str())
     }
 
     /// The agent data store of a store, which is made if it does not exist. It shares the store's

@@ -25,7 +25,8 @@
 //!
 //! Above stores are records: [`Data`] opens what a schema file declares (see [`schema`]), and gives
 //! out its spaces, in which records have owners, indexes and history (see [`records`]). What agents keep
-//! for users is in one of them (see [`agents`]).
+//! for users is in one of them (see [`agents`]). Documents that are kept in git are in a [`registry`] of a
+//! store.
 
 mod data;
 mod open;
@@ -45,6 +46,8 @@ pub use keyward_migrate as migrate;
 pub use keyward_queue as queue;
 #[doc(inline)]
 pub use keyward_records as records;
+#[doc(inline)]
+pub use keyward_registry as registry;
 #[doc(inline)]
 pub use keyward_remote as remote;
 #[doc(inline)]
