@@ -16,6 +16,7 @@ use crate::lifecycle::Lifecycle;
 use crate::limits::{Throttle, Usage};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, Result};
+use crate::registries::Registries;
 use crate::shares::Shares;
 use crate::stores::{Served, Stores};
 use crate::waits::Waits;
@@ -28,6 +29,7 @@ pub(crate) struct App(Arc<Inner>);
 struct Inner {
     schema: Schema,
     stores: Stores,
+    registries: Registries,
     auth: Auth,
     audit: Audit,
     audit_log: AuditLog,
@@ -52,6 +54,7 @@ impl App {
     ) -> Result<(Self, Scribe)> {
         let metrics = Metrics::new();
         let stores = Stores::open(data, config, &metrics).await?;
+        let registries = Registries::open(config, data, &stores, &metrics)?;
         let control = control_store(config, data, &stores).await?;
         let (clock, run) = (config.clock.clone(), new_run()?);
         let keys = Keys::new(control.clone(), clock.clone());
@@ -61,6 +64,7 @@ impl App {
         let app = Self(Arc::new(Inner {
             schema: data.schema().clone(),
             stores,
+            registries,
             auth: Auth::new(keys, tokens, local),
             audit,
             usage: usage(config, &control),
@@ -94,6 +98,11 @@ impl App {
     /// What agents keep for users, and the name of the store that it is in.
     pub fn agents(&self) -> Result<(&str, &Agents)> {
         self.0.stores.agents()
+    }
+
+    /// Documents that are kept in git.
+    pub fn registries(&self) -> &Registries {
+        &self.0.registries
     }
 
     pub fn auth(&self) -> &Auth {

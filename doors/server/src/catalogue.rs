@@ -56,6 +56,8 @@ pub(crate) const CODES: &[Code] = {
         ),
         code("unknown-store", S::NOT_FOUND, "The server has no such store."),
         code("unknown-space", S::NOT_FOUND, "The schema declares no such space."),
+        code("unknown-registry", S::NOT_FOUND, "The server keeps no such registry."),
+        code("unknown-consumer", S::NOT_FOUND, "The registry has no such consumer."),
         code("unknown-index", S::NOT_FOUND, "The space has no such index."),
         code(
             "method-not-allowed",
@@ -76,6 +78,13 @@ pub(crate) const CODES: &[Code] = {
         code("computing", S::CONFLICT, "Somebody else is computing the value."),
         code("not-held", S::CONFLICT, "Nobody holds the lock."),
         code("attempt-lost", S::CONFLICT, "The message is no longer held by this attempt."),
+        code("busy", S::CONFLICT, "Another run of the registry is under way."),
+        code(
+            "mass-delete",
+            S::CONFLICT,
+            "More of the registry would be deleted than may be, unless it is allowed.",
+        ),
+        code("occupied", S::CONFLICT, "Another registry keeps its documents under the same keys."),
         code("overtaken", S::CONFLICT, "Another process does the same."),
         code("refused", S::CONFLICT, "The migration cannot be done as things are."),
         code("foreign-value", S::CONFLICT, "The key holds something else."),
@@ -126,6 +135,12 @@ pub(crate) const CODES: &[Code] = {
         ),
         code("overloaded", S::SERVICE_UNAVAILABLE, "The server has as much to do as it takes on."),
         code("stopping", S::SERVICE_UNAVAILABLE, "The server is about to stop."),
+        code(
+            "source-failed",
+            S::BAD_GATEWAY,
+            "The repository could not be read whole; nothing was changed.",
+        ),
+        code("consumer-failed", S::BAD_GATEWAY, "A consumer could not be told."),
         code("outcome-unknown", S::GATEWAY_TIMEOUT, "It may or may not have been done."),
         code("full", S::INSUFFICIENT_STORAGE, "There is no space left in the store."),
         code("corrupt", S::INTERNAL_SERVER_ERROR, "The stored data is damaged."),
@@ -133,6 +148,16 @@ pub(crate) const CODES: &[Code] = {
             "misplaced",
             S::INTERNAL_SERVER_ERROR,
             "The store cannot be opened where the configuration says.",
+        ),
+        code(
+            "bad-settings",
+            S::INTERNAL_SERVER_ERROR,
+            "The settings of the registry cannot be used.",
+        ),
+        code(
+            "no-secret",
+            S::INTERNAL_SERVER_ERROR,
+            "A secret that the settings name cannot be read.",
         ),
         code("internal", S::INTERNAL_SERVER_ERROR, "A fault of the server."),
     ]

@@ -1,9 +1,11 @@
 //! What a server is told when it starts.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use keyward::registry::Settings;
 use keyward::{Clock, SystemClock, agents, queue};
 
 use crate::audit;
@@ -49,6 +51,8 @@ pub struct Config {
     pub queues: queue::Options,
     /// How much agents may keep in an entry, and how often what is gathered about accesses is written.
     pub agents: agents::Options,
+    /// Documents that are kept in git, and are brought into a store.
+    pub registries: Vec<RegistryConfig>,
     /// How agents reach it (MCP).
     pub mcp: McpOptions,
     /// Where the time comes from, for the ends of keys, for rates, for the delays of messages, and for
@@ -70,6 +74,7 @@ impl Default for Config {
             audit_kept: audit::KEPT_DEFAULT,
             queues: queue::Options::default(),
             agents: agents::Options::default(),
+            registries: Vec::new(),
             mcp: McpOptions::default(),
             clock: Arc::new(SystemClock),
         }
@@ -86,7 +91,7 @@ impl Config {
             let keys = issuer.keys.to_string();
             issuer.check().map_err(|reason| StartError::IssuerKeys { keys, reason })?;
         }
-        Ok(())
+        self.registries.iter().try_for_each(RegistryConfig::check)
     }
 
     /// Refuses connections in plain text that other machines reach, unless they are allowed.
@@ -95,6 +100,27 @@ impl Config {
             true => Ok(()),
             false => Err(StartError::ReadAlong(self.listen)),
         }
+    }
+}
+
+/// A registry of documents that a server keeps.
+#[derive(Debug, Clone)]
+pub struct RegistryConfig {
+    /// Its name.
+    pub name: String,
+    /// What it is. The store that it names is one of the schema; if it names none, there is only one.
+    pub settings: Settings,
+    /// The folder in which it is kept what is fetched, in one of the registry's own.
+    pub cache: PathBuf,
+}
+
+impl RegistryConfig {
+    /// Looks whether the settings make sense, as far as that can be told without opening anything.
+    fn check(&self) -> Result<(), StartError> {
+        self.settings.check().map_err(|problems| {
+            let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            StartError::Registry { registry: self.name.clone(), reason: told.join("; ") }
+        })
     }
 }
 

@@ -31,6 +31,7 @@ mod listener;
 mod mcp;
 mod metrics;
 mod problem;
+mod registries;
 mod server;
 mod shares;
 mod stores;
@@ -44,7 +45,7 @@ pub use auth::{
     ApiKey, BadScope, Identity, Issuer, KeyError, KeySource, Keys, Need, NewKey, Scope, Scopes,
     Secret, Target, Tenant, TokenAlgorithm,
 };
-pub use config::{Config, LISTEN_DEFAULT, Limits, STORE_DEFAULT};
+pub use config::{Config, LISTEN_DEFAULT, Limits, RegistryConfig, STORE_DEFAULT};
 pub use http::openapi;
 pub use limits::{Quota, Rate, Rates};
 pub use mcp::{McpOptions, serve_mcp};

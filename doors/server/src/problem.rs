@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use keyward::schema::Problems;
-use keyward::{ParseError, agents, cache, locks, migrate, queue, records};
+use keyward::{ParseError, agents, cache, locks, migrate, queue, records, registry};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -236,6 +236,23 @@ impl From<agents::Error> for Problem {
             agents::Error::Records(error) => error.into(),
             agents::Error::BadDocument { number, .. } => told.with("document", number),
             agents::Error::Partly { done, .. } => told.with("done", done),
+            _ => told,
+        }
+    }
+}
+
+impl From<registry::Error> for Problem {
+    fn from(error: registry::Error) -> Self {
+        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let told = Self::of_service(code, error.to_string(), hint, retryable);
+        match error {
+            registry::Error::Store(error) => error.into(),
+            registry::Error::Queue(error) => error.into(),
+            registry::Error::Lock(error) => error.into(),
+            registry::Error::MassDelete { deletes, entries, percent_max } => told
+                .with("deletes", deletes)
+                .with("entries", entries)
+                .with("percent_max", percent_max),
             _ => told,
         }
     }

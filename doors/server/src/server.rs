@@ -79,7 +79,15 @@ pub enum StartError {
         /// Why.
         reason: String,
     },
-    /// The stores cannot be opened.
+    /// A registry cannot be kept as its settings say.
+    #[error("the registry {registry} cannot be kept: {reason}")]
+    Registry {
+        /// The registry.
+        registry: String,
+        /// Why.
+        reason: String,
+    },
+    /// The stores, or what is kept in them, cannot be opened.
     #[error("{}", .0.detail())]
     Stores(Box<Problem>),
 }
@@ -137,7 +145,8 @@ impl Server {
     }
 
     /// Serves until `stop` comes: then takes no new connections, ends watches, waits for the
-    /// requests that are under way, and writes what has been gathered in memory.
+    /// requests and the runs of registries that are under way, and writes what has been gathered in
+    /// memory.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listener, app, lifecycle, scribe, tls, mcp, .. } = self;
         let (finish, finished) = oneshot::channel::<()>();
@@ -149,11 +158,13 @@ impl Server {
             let router = http::router(app.clone(), &mcp);
             let serving = listener::serve(listener, tls.map(Into::into), router, app.clone());
             tokio::pin!(serving);
+            app.registries().start(&lifecycle);
+            let closing = || app.registries().close(app.limits().drain_time_max);
             tokio::select! {
-                () = serving.as_mut() => {}
+                () = serving.as_mut() => closing().await,
                 () = stop => {
                     lifecycle.stop();
-                    serving.await;
+                    tokio::join!(serving, closing());
                 }
             }
             mcp.close().await;

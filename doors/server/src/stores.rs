@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, Result};
+use crate::registries::{Claimed, claimed};
 use crate::work::Work;
 
 /// The name of the store of a server without a schema.
@@ -48,6 +49,8 @@ pub(crate) struct Served {
     pub feed: Feed,
     /// The roots of its lock trees.
     pub lock_roots: Vec<Pattern>,
+    /// What the registries in it keep for themselves.
+    registries: Vec<Claimed>,
     /// Its locks and results, where the engine can compare before it writes.
     shared: Option<(Locks, Cache)>,
     /// Its queues and jobs, or why it can have none.
@@ -70,6 +73,7 @@ impl Stores {
             let jobs = Jobs::new(records.store().clone(), clock, options);
             let one = Served {
                 name: store.name.clone(),
+                registries: claimed(&store.name, records.declarations(), data, config)?,
                 feed: Feed::new(records.store().clone()),
                 lock_roots: trees.iter().map(|tree| tree.root.clone()).collect(),
                 shared: shared(records.store(), trees, metrics)?,
@@ -191,6 +195,11 @@ impl Served {
     /// Its queues and jobs. Refused where the engine cannot keep them.
     pub fn jobs(&self) -> Result<&Jobs> {
         self.jobs.as_ref().map_err(Problem::clone)
+    }
+
+    /// The registry that a key belongs to, if any.
+    pub fn registry_of(&self, key: &Key) -> Option<&str> {
+        self.registries.iter().find(|claimed| claimed.covers(key)).map(Claimed::registry)
     }
 
     /// The space that a key belongs to, if any.

@@ -17,6 +17,7 @@ pub(crate) mod queues;
 pub(crate) mod raw;
 pub(crate) mod reach;
 pub(crate) mod records;
+pub(crate) mod registries;
 pub(crate) mod spaces;
 pub(crate) mod users;
 pub(crate) mod watching;

@@ -1,7 +1,7 @@
 //! Changes of queues and jobs that are made once, however often they are asked for.
 
-use keyward::queue::{self, Jobs};
-use keyward::{Commit, Outcome};
+use keyward::queue::{self, Jobs, Queue};
+use keyward::{Commit, Outcome, Store};
 
 use super::records::contended;
 use crate::idempotency::Mark;
@@ -28,21 +28,49 @@ pub(crate) struct Once {
     pub replayed: bool,
 }
 
+/// What changes are made with, which can carry something else in their commit.
+pub(crate) trait Carries {
+    /// Where the changes are made.
+    fn store(&self) -> &Store;
+    /// The same, whose changes carry this with them.
+    fn carrying(&self, rider: Commit) -> Self;
+}
+
+impl Carries for Jobs {
+    fn store(&self) -> &Store {
+        self.store()
+    }
+
+    fn carrying(&self, rider: Commit) -> Self {
+        self.with_rider(rider)
+    }
+}
+
+impl Carries for Queue {
+    fn store(&self) -> &Store {
+        self.store()
+    }
+
+    fn carrying(&self, rider: Commit) -> Self {
+        self.with_rider(rider)
+    }
+}
+
 /// Makes a change, and remembers it in the same commit if the request is marked. `word` is what is
 /// told if something was changed.
-pub(crate) async fn once<F>(
-    jobs: &Jobs,
+pub(crate) async fn once<C: Carries + Clone, F>(
+    queues: &C,
     mark: Option<&Mark>,
     word: &str,
-    make: impl Fn(Jobs) -> F,
+    make: impl Fn(C) -> F,
 ) -> Result<Once>
 where
     F: Future<Output = queue::Result<Made>>,
 {
     let told = |word: &str, replayed| Once { word: word.to_owned(), replayed };
-    let store = jobs.store();
+    let store = queues.store();
     let Some(mark) = mark else {
-        return match make(jobs.clone()).await? {
+        return match make(queues.clone()).await? {
             Made::Changed => Ok(told(word, false)),
             Made::Unchanged(word) => Ok(told(word, false)),
             Made::Refused(problem) => Err(problem),
@@ -52,7 +80,7 @@ where
         if let Some(replay) = mark.replay(store).await? {
             return Ok(told(replay.told.as_deref().unwrap_or(word), true));
         }
-        let riding = jobs.with_rider(mark.telling(store, Commit::new(), word)?);
+        let riding = queues.carrying(mark.telling(store, Commit::new(), word)?);
         match make(riding).await {
             Ok(Made::Changed) => return Ok(told(word, false)),
             Ok(Made::Unchanged(word)) => {

@@ -2,12 +2,13 @@
 //!
 //! A credential that is bound to a user reaches what lies below `user:{its user}`, and reads what
 //! lies below `shared`. Nobody reaches Keyward's own keys below `system`, and nobody writes keys that
-//! are made by something else: records of declared spaces, their indexes, locks, queues. (The catalog of
-//! a root that no lock tree declares looks like any entry, and is not known for what it is.)
+//! are made by something else: records of declared spaces, their indexes, locks, queues, registries. (The
+//! catalog of a root that no lock tree declares looks like any entry, and is not known for what it is.)
 //!
 //! Through the routes of engines (`api/raw.rs`) somebody who may run a store, and is nobody in
-//! particular, reaches Keyward's own keys as well: indexes, locks, queues, catalogs. What the server
-//! itself goes by, its API keys, its audit log, what it has counted and which requests it has done,
+//! particular, reaches Keyward's own keys as well: indexes, locks, queues, catalogs; those of a registry
+//! that this server keeps they only read, since what they hold goes by a run. What the server itself goes
+//! by, its API keys, its audit log, what it has counted and which requests it has done,
 //! nobody reaches, whichever store it lies in.
 
 use keyward::agents::SPACE;
@@ -56,6 +57,9 @@ fn admit_any(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<(
     }
     if need == Need::Read {
         return Ok(());
+    }
+    if let Some(registry) = served.registry_of(key) {
+        return Err(of_registry(key, registry));
     }
     if is_reserved(&first) {
         return Err(machinery(key));
@@ -116,8 +120,11 @@ pub(crate) fn admit_raw(who: &Identity, served: &Served, key: &Key, need: Need) 
         who.touches(key);
     }
     who.require(need, &Target::Store(&served.name))?;
-    match Closed::to(who, served).over(key) {
-        Some(_) => Err(machinery(key)),
+    if Closed::to(who, served).over(key).is_some() {
+        return Err(machinery(key));
+    }
+    match served.registry_of(key).filter(|_| need > Need::Read) {
+        Some(registry) => Err(of_registry(key, registry)),
         None => Ok(()),
     }
 }
@@ -169,6 +176,13 @@ impl Closed {
 fn machinery(key: &Key) -> Problem {
     let detail = format!("{key} belongs to Keyward's own machinery");
     Problem::new("reserved", detail).hint("Use a key that begins with another word.")
+}
+
+fn of_registry(key: &Key, registry: &str) -> Problem {
+    Problem::new("reserved", format!("{key} belongs to the registry {registry}")).hint(format!(
+        "Change the documents where they are kept, and run the registry: \
+         POST /v1/registries/{registry}/runs"
+    ))
 }
 
 fn foreign(user: &str) -> Problem {

@@ -48,6 +48,13 @@ pub enum Target<'t> {
         /// The store's.
         store: &'t str,
     },
+    /// A registry of documents, which lies in a store.
+    Registry {
+        /// Its name.
+        registry: &'t str,
+        /// The store's.
+        store: &'t str,
+    },
 }
 
 impl fmt::Display for Target<'_> {
@@ -57,6 +64,7 @@ impl fmt::Display for Target<'_> {
             Self::Store(name) => write!(f, "store/{name}"),
             Self::Space { space, .. } => write!(f, "space/{space}"),
             Self::Namespace { namespace, .. } => write!(f, "namespace/{namespace}"),
+            Self::Registry { registry, .. } => write!(f, "registry/{registry}"),
         }
     }
 }
@@ -75,13 +83,14 @@ enum Place {
     Store(String),
     Space(String),
     Namespace(String),
+    Registry(String),
 }
 
 /// A text that is no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no scope; write read, write or admin, a colon, and what: *, store/NAME, space/NAME or \
-     namespace/NAME, as in write:space/notes"
+    "{0:?} is no scope; write read, write or admin, a colon, and what: *, store/NAME, space/NAME, \
+     namespace/NAME or registry/NAME, as in write:space/notes"
 )]
 pub struct BadScope(pub String);
 
@@ -103,6 +112,7 @@ impl FromStr for Scope {
             Some(("store", name)) => Place::Store(name.to_owned()),
             Some(("space", name)) => Place::Space(name.to_owned()),
             Some(("namespace", name)) => Place::Namespace(name.to_owned()),
+            Some(("registry", name)) => Place::Registry(name.to_owned()),
             Some(_) => return Err(bad()),
         };
         Ok(Self { need, place })
@@ -131,6 +141,7 @@ impl fmt::Display for Scope {
             Place::Store(name) => write!(f, "store/{name}"),
             Place::Space(name) => write!(f, "space/{name}"),
             Place::Namespace(name) => write!(f, "namespace/{name}"),
+            Place::Registry(name) => write!(f, "registry/{name}"),
         }
     }
 }
@@ -154,12 +165,14 @@ impl Scope {
                     Place::Store(name),
                     Target::Store(store)
                     | Target::Space { store, .. }
-                    | Target::Namespace { store, .. },
+                    | Target::Namespace { store, .. }
+                    | Target::Registry { store, .. },
                 ) => name == store,
                 (Place::Space(name), Target::Space { space, .. }) => name == space,
                 // Namespaces are parts of the one space that holds agents' entries.
                 (Place::Space(name), Target::Namespace { .. }) => name == SPACE,
                 (Place::Namespace(name), Target::Namespace { namespace, .. }) => name == namespace,
+                (Place::Registry(name), Target::Registry { registry, .. }) => name == registry,
                 _ => false,
             }
     }

@@ -32,7 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// A message that nobody could work off.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct DeadLetterBody {
+pub(super) struct DeadLetterBody {
     id: String,
     payload: serde_json::Value,
     /// The version of its content.
@@ -49,7 +49,7 @@ struct DeadLetterBody {
     history: Vec<PastAttemptBody>,
 }
 
-fn dead_letter(dead: &DeadLetter) -> String {
+pub(super) fn dead_letter(dead: &DeadLetter) -> String {
     Object::new()
         .text("id", &dead.id)
         .raw("payload", dead.payload.as_str())
@@ -65,7 +65,7 @@ fn dead_letter(dead: &DeadLetter) -> String {
 /// A page of dead letters.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct DeadLettersBody {
+pub(super) struct DeadLettersBody {
     /// By id.
     items: Vec<DeadLetterBody>,
     /// The cursor of the next page; null at the end.
@@ -183,7 +183,7 @@ struct RequeueBody {
 /// Dead letters that were put back.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct RequeuedBody {
+pub(super) struct RequeuedBody {
     /// So many.
     requeued: u64,
     /// Where to go on; null, if all were looked at.

@@ -33,8 +33,8 @@ struct NewKeyBody {
     agent: Option<String>,
     /// The roles that the user has.
     roles: Option<Vec<String>>,
-    /// What it allows: `read`, `write` or `admin`, a colon, and `*`, `store/NAME`, `space/NAME` or
-    /// `namespace/NAME`. `write:*`, if it is left out. A key of a user has no `admin` scopes.
+    /// What it allows: `read`, `write` or `admin`, a colon, and `*`, `store/NAME`,
+    /// `space/NAME`, `namespace/NAME` or `registry/NAME`. `write:*`, if it is left out. A key of a user has no `admin` scopes.
     scopes: Option<Vec<String>>,
     /// When it ends, as RFC 3339.
     #[schema(format = DateTime)]

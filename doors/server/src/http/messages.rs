@@ -150,7 +150,7 @@ async fn enqueue(
 /// A message that is in its queue.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct MessageBody {
+pub(super) struct MessageBody {
     id: String,
     payload: serde_json::Value,
     /// The version of its content.
@@ -171,7 +171,7 @@ struct MessageBody {
     job: bool,
 }
 
-fn message(message: &QueuedMessage) -> String {
+pub(super) fn message(message: &QueuedMessage) -> String {
     Object::new()
         .text("id", &message.id)
         .raw("payload", message.payload.as_str())

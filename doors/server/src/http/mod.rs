@@ -25,6 +25,7 @@ pub(crate) mod questions;
 pub(crate) mod queues;
 mod raw;
 pub(crate) mod records;
+pub(crate) mod registries;
 pub(crate) mod request;
 mod schema;
 pub(crate) mod spaces;
@@ -46,8 +47,8 @@ use crate::app::App;
 use crate::mcp::Endpoint;
 use crate::problem::Problem;
 
-/// The routes that need a credential, with their description.
-fn described() -> (Router<App>, OpenApi) {
+/// The routes that need a credential, those that do not, and the description of both.
+fn described() -> (Router<App>, Router<App>, OpenApi) {
     let info = InfoBuilder::new()
         .title("Keyward")
         .version(env!("CARGO_PKG_VERSION"))
@@ -85,7 +86,11 @@ fn described() -> (Router<App>, OpenApi) {
         .merge(dead_letters::routes())
         .merge(jobs::routes())
         .merge(agents::routes())
+        .merge(registries::routes())
         .split_for_parts();
+    // What proves itself in another way than by a credential.
+    let (open, described) = OpenApiRouter::new().merge(registries::hooks()).split_for_parts();
+    api.merge(described);
     name_operations(&mut api);
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
@@ -97,7 +102,7 @@ fn described() -> (Router<App>, OpenApi) {
     let components = api.components.get_or_insert_default();
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     api.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
-    (router, api)
+    (router, open, api)
 }
 
 /// Names operations after their tag and their function, so that no two have one name.
@@ -116,16 +121,17 @@ fn name_operations(api: &mut OpenApi) {
 
 /// The description of the API, as it is checked into the tree.
 pub fn openapi() -> OpenApi {
-    described().1
+    described().2
 }
 
 /// Everything that is answered.
 pub(crate) fn router(app: App, mcp: &Endpoint) -> Router {
-    let (api, description) = described();
+    let (api, open, description) = described();
     let api = api.layer(from_fn_with_state(app.clone(), gate::admit));
     let tools = mcp.routes().layer(from_fn_with_state(app.clone(), gate::admit_calls));
     Router::new()
         .merge(api)
+        .merge(open)
         .merge(mcp.guarded(tools))
         .merge(pages::routes(description))
         .merge(health::routes())

@@ -110,13 +110,13 @@ struct QueueBody {
 /// A number that was counted up to 100,000.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct CountBody {
+pub(super) struct CountBody {
     count: u64,
     /// Whether there are more than were counted.
     more: bool,
 }
 
-fn counted(Count { count, more }: Count) -> String {
+pub(super) fn counted(Count { count, more }: Count) -> String {
     format!(r#"{{"count":{count},"more":{more}}}"#)
 }
 

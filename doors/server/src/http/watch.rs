@@ -95,17 +95,17 @@ async fn watch(
     Parameters(asked): Parameters<WatchParameters>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
-    let resumed = match headers.get("last-event-id") {
-        Some(id) => {
-            let id = id.to_str().ok().and_then(|id| id.parse().ok());
-            Some(id.ok_or_else(|| Problem::invalid("Last-Event-ID is no revision"))?)
-        }
-        None => None,
-    };
-    let since = resumed.or(asked.since).map(Revision);
+    let since = resumed(&headers)?.or(asked.since).map(Revision);
     let events = watching::watch(&who, app.store(&store)?, &prefix(&asked.prefix)?, since)?;
     let open = Open::new(&app, &who)?;
     told(app, open, events, headers)
+}
+
+/// The revision that a client has come to, if it comes back.
+pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<u64>> {
+    let Some(id) = headers.get("last-event-id") else { return Ok(None) };
+    let id = id.to_str().ok().and_then(|id| id.parse().ok());
+    id.map(Some).ok_or_else(|| Problem::invalid("Last-Event-ID is no revision"))
 }
 
 /// Tells events for as long as the client listens, the server runs and the credential is valid.

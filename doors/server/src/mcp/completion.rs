@@ -5,7 +5,8 @@ use rmcp::model::{
 };
 
 use super::resources::{entry_keys, keys_like, namespaces, reached};
-use crate::api::spaces;
+use crate::api::registries::policies::{self, Listing};
+use crate::api::{registries, spaces};
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
 
@@ -25,6 +26,14 @@ pub(super) async fn complete(
         (Reference::Resource(_) | Reference::Prompt(_), "space") => {
             space_names(app, who, given("store").as_deref())
         }
+        (Reference::Resource(_), "registry") => {
+            let all = registries::list(who, app, Need::Read);
+            all.map(|kept| kept.registry.name().to_owned()).collect()
+        }
+        (Reference::Resource(_), "policy") => match given("registry") {
+            Some(registry) => policy_names(app, who, &registry, value).await,
+            None => Vec::new(),
+        },
         (Reference::Resource(_) | Reference::Prompt(_), "namespace") => namespaces(app, who).await,
         (Reference::Resource(_) | Reference::Prompt(_), "key") => match given("namespace") {
             Some(namespace) => {
@@ -37,6 +46,15 @@ pub(super) async fn complete(
     };
     let fitting = known.into_iter().filter(|word| word.starts_with(value.as_str())).collect();
     limited(fitting)
+}
+
+/// Names of policies that have a text in them, or in their title; those of one page.
+async fn policy_names(app: &App, who: &Identity, registry: &str, begun: &str) -> Vec<String> {
+    let search = Some(begun.to_owned());
+    let listing = Listing { after: None, limit: CompletionInfo::MAX_VALUES, search };
+    let page = policies::list(who, app, registry, &listing).await;
+    let found = page.map(|page| page.items).unwrap_or_default();
+    found.into_iter().map(|policy| policy.policy_name).collect()
 }
 
 fn stores(app: &App, who: &Identity) -> Vec<String> {

@@ -37,7 +37,8 @@ const LISTED_TTL_MS: u64 = 60_000;
 
 const INSTRUCTIONS: &str = "Keyward keeps data. What agents keep for a user are entries in namespaces \
     (agent_…): begin with agent_namespaces. Records are in declared spaces (record_…): begin with the \
-    resource keyward://schema. Entries and records have versions: give one as if_version to change just \
+    resource keyward://schema. Documents that are kept in git are in registries (registry_…), if there are \
+    any. Entries and records have versions: give one as if_version to change just \
     what you have read. A call that did not work says what to call next.";
 
 /// Answers one session, or one request of a client without sessions. Cheap to clone.
@@ -272,7 +273,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let mut listed = resources::templates();
+        let mut listed = resources::templates(self.app());
         if let Some(fixtures) = &self.shared.fixtures {
             listed.resource_templates.extend(fixtures.templates());
         }

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::uri::{self, Address};
 use crate::api::agents::entries::Part;
 use crate::api::agents::{self, Behalf};
+use crate::api::registries::policies;
 use crate::api::spaces::{self, Reached, reach};
 use crate::app::App;
 use crate::auth::Identity;
@@ -22,6 +23,7 @@ use crate::http::text;
 use crate::problem::{Problem, Result};
 
 const JSON: &str = "application/json";
+const MARKDOWN: &str = "text/markdown";
 const TOML: &str = "application/toml";
 const SCHEMA: &str = "keyward://schema";
 /// How long what is declared may be taken for true: it changes when the server is started anew.
@@ -94,11 +96,11 @@ pub(super) async fn entry_keys(
 }
 
 /// The kinds of resources that there are too many of to list.
-pub(super) fn templates() -> ListResourceTemplatesResult {
+pub(super) fn templates(app: &App) -> ListResourceTemplatesResult {
     let template = |uri: &str, name: &str, about: &str| {
         ResourceTemplate::new(uri, name).with_description(about).with_mime_type(JSON)
     };
-    let mut result = ListResourceTemplatesResult::with_all_items(vec![
+    let mut templates = vec![
         template(
             "keyward://{store}/spaces/{space}",
             "space",
@@ -124,7 +126,16 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
             "entry",
             "An entry that agents keep. Can be subscribed to.",
         ),
-    ]);
+    ];
+    if app.registries().iter().next().is_some() {
+        let about = "The content of a policy, as it stands in git. Can be subscribed to.";
+        templates.push(
+            ResourceTemplate::new("keyward://registries/{registry}/policies/{policy}", "policy")
+                .with_description(about)
+                .with_mime_type(MARKDOWN),
+        );
+    }
+    let mut result = ListResourceTemplatesResult::with_all_items(templates);
     (result.ttl_ms, result.cache_scope) = (Some(DECLARED_TTL_MS), Some(CacheScope::Public));
     result
 }
@@ -184,6 +195,10 @@ async fn contents(
             };
             (entry.to_document_with_rev().as_str().to_owned(), JSON, 0)
         }
+        Address::Policy { registry, policy } => {
+            let content = policies::content(who, app, registry, policy).await?;
+            (String::from_utf8_lossy(&content.bytes).into_owned(), MARKDOWN, 0)
+        }
     }))
 }
 
@@ -235,7 +250,8 @@ fn absent(uri: &str) -> ErrorData {
 fn refused(uri: &str, problem: &Problem) -> ErrorData {
     match problem.code() {
         // What may not be known of is not there.
-        "unknown-space" | "not-found" | "forbidden" | "key-mismatch" | "invalid" => absent(uri),
+        "unknown-space" | "unknown-registry" | "not-found" | "forbidden" | "key-mismatch"
+        | "invalid" => absent(uri),
         _ => {
             let data = json!({ "uri": uri, "code": problem.code() });
             ErrorData::internal_error(problem.detail().to_owned(), Some(data))

@@ -37,7 +37,8 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 /// input ends or `stop` comes. Then waits for calls under way, for as long as a stop may take, and writes
 /// what has been gathered in memory. Who is not answered by then is told that the outcome is unknown.
 ///
-/// Nothing of the configuration counts that is about listening, credentials or rates.
+/// Nothing of the configuration counts that is about listening, credentials or rates. Registries are run
+/// when they are asked to, and neither on time nor after pushes; nor are their consumers told.
 pub async fn serve_mcp(
     config: &Config,
     data: &Data,
@@ -77,6 +78,7 @@ pub async fn serve_mcp(
             tracing::warn!("stopped before the last words were read");
             return drop(finish);
         }
+        app.registries().close(app.limits().drain_time_max).await;
         let settled = app.stores().settled();
         if timeout(app.limits().drain_time_max, settled).await.is_err() {
             tracing::warn!("stopped before every line was left: leases end what is still there");

@@ -12,8 +12,9 @@ use super::resources::reached;
 use super::uri::Address;
 use crate::api::agents::{self, Behalf};
 use crate::api::reach::is_shown;
+use crate::api::registries;
 use crate::app::App;
-use crate::auth::Identity;
+use crate::auth::{Identity, Need};
 use crate::problem::{Problem, Result};
 
 /// How many resources one client watches.
@@ -58,6 +59,11 @@ pub(super) fn changes(
         Address::Entry { namespace, key } => {
             let reached = agents::reach(who, app, &Behalf::default(), namespace)?;
             (&app.store(reached.store_name())?.feed, reached.range(Some(key))?, None)
+        }
+        Address::Policy { registry, policy } => {
+            let kept = registries::reach(who, app, registry, Need::Read)?;
+            let entry = KeyRange::exactly(&kept.key("policy", policy)?);
+            (&app.store(kept.store())?.feed, entry, None)
         }
         Address::Schema | Address::Space { .. } => return Err(unwatched()),
     };

@@ -2,7 +2,8 @@
 //!
 //! `keyward://schema`, `keyward://{store}/spaces/{space}`, `keyward://{store}/spaces/{space}/records`
 //! and `keyward://{store}/spaces/{space}/records/{key}`; `keyward://agents/namespaces/{namespace}` and
-//! `keyward://agents/namespaces/{namespace}/entries/{key}`. Each part is percent-encoded.
+//! `keyward://agents/namespaces/{namespace}/entries/{key}`; `keyward://registries/{registry}/policies/{policy}`.
+//! Each part is percent-encoded.
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use keyward::Key;
@@ -28,6 +29,8 @@ pub(super) enum Address {
     Namespace { namespace: String },
     /// An entry that agents keep for the caller.
     Entry { namespace: String, key: String },
+    /// The content of a registry's policy.
+    Policy { registry: String, policy: String },
 }
 
 impl Address {
@@ -44,6 +47,9 @@ impl Address {
             }
             ["agents", "namespaces", namespace, "entries", key] => {
                 Some(Self::Entry { namespace: text(namespace)?, key: text(key)? })
+            }
+            ["registries", registry, "policies", policy] => {
+                Some(Self::Policy { registry: text(registry)?, policy: text(policy)? })
             }
             [store, "spaces", space] => {
                 Some(Self::Space { store: text(store)?, space: text(space)? })
@@ -114,6 +120,11 @@ mod tests {
             Some(Address::Entry { namespace: namespace.clone(), key: "a/b".to_owned() })
         );
         assert_eq!(Address::parse(&entries), Some(Address::Namespace { namespace }));
+        let (registry, policy) = ("p".to_owned(), "학칙".to_owned());
+        assert_eq!(
+            Address::parse("keyward://registries/p/policies/%ED%95%99%EC%B9%99"),
+            Some(Address::Policy { registry, policy })
+        );
         let (store, space) = ("schema".to_owned(), "notes".to_owned());
         assert_eq!(
             Address::parse("keyward://schema/spaces/notes/records"),

@@ -27,7 +27,10 @@ mod questions;
 mod rates;
 mod raw;
 mod records;
+mod registries;
 mod repeating;
+#[path = "../../../../systems/registry/tests/repository/mod.rs"]
+mod repository;
 mod spaces;
 mod tenancy;
 mod tokens;

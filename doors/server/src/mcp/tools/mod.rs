@@ -10,6 +10,8 @@ mod locks;
 mod memory;
 mod record_schemas;
 mod records;
+mod registries;
+mod registry_schemas;
 mod schema;
 
 use std::future::ready;
@@ -81,6 +83,7 @@ pub(super) fn list(app: &App, who: &Identity) -> Vec<Tool> {
     tools.extend(records::tools(app, who));
     tools.extend(locks::tools(app, who));
     tools.extend(jobs::tools(app, who));
+    tools.extend(registries::tools(app, who));
     tools
 }
 
@@ -104,7 +107,7 @@ const PAGED: [&str; 8] = [
 const PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// All tools.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 28] = [
     "agent_get",
     "agent_set",
     "agent_patch",
@@ -127,6 +130,12 @@ const NAMES: [&str; 22] = [
     "job_get",
     "job_list",
     "job_cancel",
+    "registry_status",
+    "registry_list_policies",
+    "registry_get_policy",
+    "registry_search",
+    "registry_plan",
+    "registry_run",
 ];
 
 /// Does what a tool does. A page that is larger than an answer may be is asked for again, shorter: its
@@ -189,6 +198,12 @@ fn once(call: &Call) -> BoxFuture<'_, Result<Done>> {
         "job_get" => Box::pin(jobs::get(call)),
         "job_list" => Box::pin(jobs::list(call)),
         "job_cancel" => Box::pin(jobs::cancel(call)),
+        "registry_status" => Box::pin(registries::status(call)),
+        "registry_list_policies" => Box::pin(registries::list(call)),
+        "registry_get_policy" => Box::pin(registries::get(call)),
+        "registry_search" => Box::pin(registries::search(call)),
+        "registry_plan" => Box::pin(registries::plan(call)),
+        "registry_run" => Box::pin(registries::run(call)),
         name => {
             let unknown = Problem::not_found(format!("there is no tool called {name:?}"));
             Box::pin(ready(Err(unknown)))
@@ -203,6 +218,7 @@ pub(super) fn next(call: &Call, problem: &Problem) -> String {
         Some("record") => records::next(call, problem),
         Some("lock") => locks::next(problem),
         Some("job") => jobs::next(problem),
+        Some("registry") => registries::next(problem),
         _ => None,
     };
     next.unwrap_or_default()

@@ -10,6 +10,7 @@ mod locks;
 mod memory;
 mod piped;
 mod records;
+mod registries;
 mod resources;
 mod sessions;
 mod speaking;

@@ -1,0 +1,61 @@
+//! The documents of a registry.
+
+use keyward::registry::{Content, Page, Policy};
+
+use super::reach;
+use crate::app::App;
+use crate::auth::{Identity, Need};
+use crate::problem::{Problem, Result};
+
+/// The longest text that is searched for.
+const SEARCH_BYTES_MAX: usize = 200;
+
+/// Which policies are listed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listing {
+    /// The last name of the page before.
+    pub after: Option<String>,
+    pub limit: usize,
+    /// Only those whose name or title has this in it.
+    pub search: Option<String>,
+}
+
+/// A page of policies, in the order of names.
+pub(crate) async fn list(
+    who: &Identity,
+    app: &App,
+    name: &str,
+    listing: &Listing,
+) -> Result<Page<Policy>> {
+    let kept = reach(who, app, name, Need::Read)?;
+    let (after, limit) = (listing.after.as_deref(), listing.limit);
+    Ok(match listing.search.as_deref() {
+        None | Some("") => kept.registry.policies(after, limit).await?,
+        Some(text) if text.len() > SEARCH_BYTES_MAX => {
+            let detail = format!("a text to search for has at most {SEARCH_BYTES_MAX} bytes");
+            return Err(Problem::invalid(detail));
+        }
+        Some(text) => kept.registry.search(text, after, limit).await?,
+    })
+}
+
+/// A policy.
+pub(crate) async fn show(who: &Identity, app: &App, name: &str, policy: &str) -> Result<Policy> {
+    let kept = reach(who, app, name, Need::Read)?;
+    kept.registry.policy(policy).await?.ok_or_else(|| absent(name, policy))
+}
+
+/// A policy and its content.
+pub(crate) async fn content(
+    who: &Identity,
+    app: &App,
+    name: &str,
+    policy: &str,
+) -> Result<Content> {
+    let kept = reach(who, app, name, Need::Read)?;
+    kept.registry.content(policy).await?.ok_or_else(|| absent(name, policy))
+}
+
+fn absent(registry: &str, policy: &str) -> Problem {
+    Problem::not_found(format!("the registry {registry} has no policy {policy:?}"))
+}

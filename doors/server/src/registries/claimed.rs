@@ -1,0 +1,156 @@
+//! What of a store belongs to a registry: nobody writes it but its runs.
+
+use keyward::schema::Space;
+use keyward::{Data, Key, KeyRange, Pattern, PatternSet, Prefix};
+
+use super::{store_of, unkept};
+use crate::config::{Config, RegistryConfig};
+use crate::problem::Result;
+
+/// What else the first segment of a key says: whose it is.
+const OWNERS: [&str; 2] = ["user", "shared"];
+
+/// The keys of one registry.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    registry: String,
+    /// Entries, what is known of the last run, the queue and its dead letters.
+    patterns: Vec<Pattern>,
+    /// What it keeps for itself, and all below.
+    own: Vec<Key>,
+}
+
+impl Claimed {
+    fn new(one: &RegistryConfig) -> Result<Self> {
+        let prefix = one.settings.prefix.as_deref();
+        if let Some(word) = prefix.filter(|prefix| OWNERS.contains(prefix)) {
+            let reason = format!("keys below {word} belong to users; choose another prefix");
+            return Err(unkept(&one.name, &reason));
+        }
+        if prefix.is_some_and(|prefix| prefix.contains(['{', '}', '[', ']'])) {
+            let reason = "braces and brackets stand for parts of keys; choose another prefix";
+            return Err(unkept(&one.name, &reason));
+        }
+        let root = prefix.map_or_else(Prefix::all, |prefix| Prefix::from_segments([prefix]));
+        let shapes =
+            ["policy:{policy}", "metadata:sync:{what}", "queue:{policy}", "dead-letter:{policy}"];
+        let patterns = shapes.iter().map(|shape| {
+            Pattern::parse(&format!("{root}{shape}")).map_err(|error| unkept(&one.name, &error))
+        });
+        let own = [
+            Key::from_segments(["system", "registry", &one.name]),
+            Key::from_segments(["system", "registry-of", prefix.unwrap_or_default()]),
+        ];
+        let own = own.into_iter().map(|key| key.map_err(|error| unkept(&one.name, &error)));
+        Ok(Self {
+            registry: one.name.clone(),
+            patterns: patterns.collect::<Result<_>>()?,
+            own: own.collect::<Result<_>>()?,
+        })
+    }
+
+    /// The registry's name.
+    pub fn registry(&self) -> &str {
+        &self.registry
+    }
+
+    /// Whether a key is one of the registry's.
+    pub fn covers(&self, key: &Key) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(key))
+            || self.own.iter().any(|own| KeyRange::subtree(own).contains(key))
+    }
+}
+
+/// What the registries of a store keep there. Refused if a key could be claimed twice: by two of them, or
+/// by one and a space, whose records would be written past the registry.
+pub(crate) fn claimed<'s>(
+    store: &str,
+    spaces: impl Iterator<Item = &'s Space>,
+    data: &Data,
+    config: &Config,
+) -> Result<Vec<Claimed>> {
+    let mut all = Vec::new();
+    let mut taken = PatternSet::default();
+    for space in spaces {
+        // The schema has been looked at: where two spaces claim one key, the first counts.
+        let _ = taken.add(space.key.clone());
+    }
+    for one in &config.registries {
+        if store_of(one, data)? != store {
+            continue;
+        }
+        let claimed = Claimed::new(one)?;
+        for pattern in &claimed.patterns {
+            taken.add(pattern.clone()).map_err(|clash| unkept(&one.name, &clash))?;
+        }
+        all.push(claimed);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use keyward::registry::{Repository, Settings};
+    use keyward::schema::Schema;
+
+    use super::*;
+
+    fn registry(name: &str, prefix: Option<&str>) -> RegistryConfig {
+        let mut settings = Settings::new(Repository::parse("/policies").unwrap());
+        settings.prefix = prefix.map(str::to_owned);
+        RegistryConfig { name: name.to_owned(), settings, cache: "cache".into() }
+    }
+
+    fn found(schema: &str, registries: Vec<RegistryConfig>) -> Result<Vec<Claimed>> {
+        let data = Data::new(Schema::parse(schema, "schema.toml").unwrap());
+        let config = Config { registries, ..Config::default() };
+        claimed("app", data.schema().spaces.iter(), &data, &config)
+    }
+
+    const STORE: &str = "[stores.app]\nurl = \"memory:\"\n";
+
+    #[test]
+    fn keys_of_a_registry_are_its_own_and_those_beside_them_are_not() {
+        let plain = found(STORE, vec![registry("p", None), registry("k", Some("k r"))]).unwrap();
+        let of = |key: &str| {
+            let key = Key::parse(key).unwrap();
+            plain.iter().find(|claimed| claimed.covers(&key)).map(Claimed::registry)
+        };
+        for key in [
+            "policy:a",
+            "metadata:sync:lastRun",
+            "queue:a",
+            "dead-letter:a",
+            "system:registry:p:state",
+        ] {
+            assert_eq!(of(key), Some("p"), "{key}");
+        }
+        for key in ["k r:policy:a", "k r:queue:a", "system:registry:k", "system:registry-of:k r"] {
+            assert_eq!(of(key), Some("k"), "{key}");
+        }
+        for key in [
+            "policy",
+            "policy:a:b",
+            "queue:mails:m1",
+            "metadata:other",
+            "x:policy:a",
+            "system:registry:q",
+        ] {
+            assert_eq!(of(key), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_not_claimed_twice() {
+        let space =
+            |key: &str| format!("{STORE}[spaces.s]\nkey = \"{key}\"\nownership = \"shared\"\n");
+        assert!(found(STORE, vec![registry("a", None), registry("b", None)]).is_err());
+        assert!(found(&space("policy:{name}"), vec![registry("a", None)]).is_err());
+        assert!(found(&space("{page}:{part}"), vec![registry("a", None)]).is_err());
+        assert!(found(&space("policy:{name}:notes:{n}"), vec![registry("a", None)]).is_ok());
+        assert!(found(&space("policy:{name}"), vec![registry("a", Some("x"))]).is_ok());
+        for prefix in [OWNERS[0], OWNERS[1], "{x}", "a[b"] {
+            assert!(found(STORE, vec![registry("a", Some(prefix))]).is_err(), "{prefix}");
+        }
+    }
+}
