@@ -28,6 +28,7 @@ EXPOSE 7480
 # In a container the address is everybody's: a proxy before it terminates TLS, unless
 # KEYWARD_TLS_CERT and KEYWARD_TLS_KEY are set, and command and health check are changed.
 ENV KEYWARD_STORE=embedded:/data/store \
+    KEYWARD_CACHE=/data/registries \
     KEYWARD_LISTEN=0.0.0.0:7480 \
     KEYWARD_LOG=json \
     KEYWARD_LOG_LEVEL=warn

@@ -9,6 +9,7 @@ use keyward::schema::Schema;
 use keyward::{Data, Store, StoreUrl};
 
 use crate::command::Command;
+use crate::config::Registries;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -201,6 +202,11 @@ impl Target {
     /// What the config file says about serving.
     pub fn settings(&self) -> Result<Settings> {
         config::server(self.config.as_deref())
+    }
+
+    /// The registries that the config file declares.
+    pub fn registries(&self) -> Result<Registries> {
+        config::registries(self.config.as_deref())
     }
 
     /// Whether the store was named for this command, not for all of them.

@@ -1,6 +1,6 @@
 //! How the command ends: one table of exit codes, shown by `--help` and the man page.
 
-use keyward::{ErrorKind, agents, cache, locks, migrate, queue, records};
+use keyward::{ErrorKind, agents, cache, locks, migrate, queue, records, registry};
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,10 @@ impl Exit {
     /// Every code with what it means, in ascending order.
     pub const TABLE: [(Self, &'static str); 17] = [
         (Self::Done, "done"),
-        (Self::Absent, "the key or record is not there (get), or the message, dead letter or job"),
+        (
+            Self::Absent,
+            "the key or record is not there (get), or the message, dead letter, job or policy",
+        ),
         (
             Self::Invalid,
             "wrong usage or input: an argument, a key, JSON, the configuration, the schema",
@@ -36,29 +39,40 @@ impl Exit {
         (
             Self::Conflict,
             "a condition did not hold (--if-version, --if-absent, --if-match, a unique index, an id \
-             that is taken); nothing was written",
+             that is taken), or too much would be deleted (sync); nothing was written",
         ),
         (Self::Unable, "the store cannot do this: over a limit, or not supported by its engine"),
-        (Self::Unavailable, "the store is busy or out of reach; nothing was done, try again"),
+        (
+            Self::Unavailable,
+            "the store is busy or out of reach, or the repository is (sync); nothing was done, try again",
+        ),
         (Self::OutcomeUnknown, "it may or may not have been done; read before trying again"),
         (
             Self::Place,
-            "a file or directory: cannot be opened, read or written there, or no space is left",
+            "a file, directory or repository: cannot be opened, read or written there, or no space is \
+             left",
         ),
         (Self::Corrupt, "the stored data is damaged; restore a backup"),
         (Self::TooOld, "the history asked for is not kept (watch --since)"),
         (
             Self::Differs,
             "not equal: the stores after a copy (copy --verify), or two schemas (schema diff); \
-             something is left (doctor), or could not be done (migrate, job watch)",
+             something is left (doctor, sync), or could not be done (migrate, job watch)",
         ),
         (
             Self::Forbidden,
             "the caller may not do this (record --as), or the API key may not (--server)",
         ),
-        (Self::Locked, "the lock is somebody else's: not waited for, or in vain (lock)"),
+        (
+            Self::Locked,
+            "the lock is somebody else's: not waited for, or in vain (lock); another sync runs (sync)",
+        ),
         (Self::Lost, "the lock was lost while it was held; a command under it was ended (lock)"),
-        (Self::Failed, "the command that makes the value failed, now or just before (cache run)"),
+        (
+            Self::Failed,
+            "the command that makes the value failed, now or just before (cache run), or a consumer did \
+             (registry repair)",
+        ),
         (Self::Internal, "a fault in keyward; please report it"),
         (Self::Interrupted, "interrupted (Ctrl-C)"),
     ];
@@ -180,6 +194,29 @@ impl From<&queue::Error> for Exit {
             Error::BadMessage(_) => Self::Invalid,
             Error::IdTaken { .. } | Error::Lost { .. } => Self::Conflict,
             Error::Contended { .. } => Self::Unavailable,
+            Error::Damaged { .. } => Self::Corrupt,
+            // One this version does not know yet is not one the user can act on.
+            _ => Self::Internal,
+        }
+    }
+}
+
+impl From<&registry::Error> for Exit {
+    fn from(error: &registry::Error) -> Self {
+        use registry::Error;
+        match error {
+            Error::Store(error) => error.kind().into(),
+            Error::Queue(error) => error.into(),
+            Error::Lock(error) => error.into(),
+            Error::NeedsAtomic { .. } => Self::Unable,
+            Error::Source { retryable: true, .. } => Self::Unavailable,
+            Error::Source { .. } => Self::Place,
+            Error::MassDelete { .. } | Error::Occupied { .. } => Self::Conflict,
+            Error::Settings { .. }
+            | Error::Secret(_)
+            | Error::Invalid(_)
+            | Error::UnknownConsumer { .. } => Self::Invalid,
+            Error::Consumer { .. } => Self::Failed,
             Error::Damaged { .. } => Self::Corrupt,
             // One this version does not know yet is not one the user can act on.
             _ => Self::Internal,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use keyward::schema::Problems;
-use keyward::{ParseError, agents, cache, locks, migrate, queue, records};
+use keyward::{ParseError, agents, cache, locks, migrate, queue, records, registry};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -70,6 +70,12 @@ impl Failure {
     /// An exit code for what the output has told already.
     pub fn told(exit: Exit) -> Self {
         Self::new(exit, "told", "")
+    }
+
+    /// The same, once it was told.
+    #[must_use]
+    pub fn into_told(self) -> Self {
+        Self { message: String::new(), ..self }
     }
 
     /// Another program's exit code, or that of a signal.
@@ -189,6 +195,20 @@ macro_rules! from_errors_of {
 }
 
 from_errors_of!(agents, cache, locks, queue);
+
+impl From<registry::Error> for Failure {
+    fn from(error: registry::Error) -> Self {
+        let hint = match &error {
+            registry::Error::MassDelete { .. } => {
+                "Look at what would go (keyward sync NAME --plan); if it may, repeat the command with \
+                 --allow-mass-delete."
+            }
+            error => error.hint(),
+        };
+        let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
+        Self { retryable: error.retryable(), ..failure }
+    }
+}
 
 impl From<records::Error> for Failure {
     fn from(error: records::Error) -> Self {

@@ -16,9 +16,11 @@ mod pages;
 mod pretty;
 mod progress;
 mod queues;
+mod registries;
 mod served;
 mod settings;
 mod signals;
+mod table;
 mod ttl;
 
 use std::io;

@@ -27,7 +27,7 @@ pub enum Form {
 ///
 /// [`flush`]: Output::flush
 pub struct Output {
-    to: BufWriter<Box<dyn Write>>,
+    to: BufWriter<Box<dyn Write + Send + Sync>>,
     form: Form,
     terminal: bool,
 }

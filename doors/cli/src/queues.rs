@@ -74,12 +74,17 @@ impl Paging {
 
     /// Goes on after a page, or says how to: whether there is another page to read.
     pub fn next(&mut self, rows: usize, last: Option<&str>, output: &mut Output) -> Result<bool> {
-        let Some(last) = last.filter(|_| rows == self.limit()) else { return Ok(false) };
+        self.go_on(last.filter(|_| rows == self.limit()), output)
+    }
+
+    /// The same after a page that says where the next one begins.
+    pub fn go_on(&mut self, next: Option<&str>, output: &mut Output) -> Result<bool> {
+        let Some(next) = next else { return Ok(false) };
         if !self.all && !output.json_lines() {
             output.flush()?;
-            note(format_args!("there may be more: add --all, or go on with\n  --after {last}"));
+            note(format_args!("there may be more: add --all, or go on with\n  --after {next}"));
         }
-        self.after = Some(last.to_owned());
+        self.after = Some(next.to_owned());
         Ok(self.all)
     }
 }

@@ -325,6 +325,7 @@ impl Settings {
             quota,
             audit_kept: self.audit.kept.map_or(plain.audit_kept, |kept| kept.0),
             queues: plain.queues,
+            registries: plain.registries,
             agents: self.agents.options(),
             mcp: self.mcp.options(),
             clock: plain.clock,

@@ -24,11 +24,13 @@ mod migrate;
 mod put;
 mod queue;
 mod record;
+mod registry;
 mod restore;
 mod scan;
 mod schema;
 mod serve;
 mod stats;
+mod sync;
 mod watch;
 mod worker;
 
@@ -56,13 +58,15 @@ pub enum Command {
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     Compact(compact::Arguments),
-    Serve(serve::Arguments),
+    Serve(Box<serve::Arguments>),
     Mcp(mcp::Arguments),
     Key(key::Arguments),
     Audit(audit::Arguments),
     Schema(schema::Arguments),
     Record(Box<record::Arguments>),
     Agent(Box<agent::Arguments>),
+    Sync(Box<sync::Arguments>),
+    Registry(Box<registry::Arguments>),
     Lock(lock::Arguments),
     Cache(cache::Arguments),
     Queue(queue::Arguments),
@@ -103,11 +107,13 @@ impl Command {
             Self::Compact(arguments) => compact::run(arguments, target, output).await,
             Self::Key(arguments) => key::run(arguments, target, output).await,
             Self::Audit(arguments) => audit::run(arguments, target, output).await,
-            Self::Serve(arguments) => serve::run(arguments, target, output).await,
+            Self::Serve(arguments) => serve::run(*arguments, target, output).await,
             Self::Mcp(arguments) => mcp::run(arguments, target, output).await,
             Self::Schema(arguments) => schema::run(arguments, target, output).await,
             Self::Record(arguments) => record::run(*arguments, target, output).await,
             Self::Agent(arguments) => agent::run(*arguments, target, output).await,
+            Self::Sync(arguments) => sync::run(*arguments, target, output).await,
+            Self::Registry(arguments) => registry::run(*arguments, target, output).await,
             Self::Lock(arguments) => lock::run(arguments, target, output).await,
             Self::Cache(arguments) => cache::run(arguments, target, output).await,
             Self::Queue(arguments) => queue::run(arguments, target, output).await,

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use keyward::Data;
-use keyward_server::{STORE_DEFAULT, Server, StartError, TRACED, Traces, without_schema};
+use keyward::{Data, registry};
+use keyward_server::{
+    Config, RegistryConfig, STORE_DEFAULT, Server, StartError, TRACED, Traces, without_schema,
+};
 use serde::Serialize;
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
@@ -13,10 +15,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use crate::args::Target;
+use crate::config::Registries;
 use crate::demo;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
+use crate::registries::Cache;
 use crate::settings::{LogForm, Pace, Settings, Span};
 use crate::signals::Signals;
 
@@ -29,6 +33,9 @@ use crate::signals::Signals;
 /// As long as there is no API key, the server works for one local user, and only on a loopback
 /// address. keyward key create makes a key, and from then on everybody needs one. On another address
 /// it needs a key to begin with, and --tls-cert with --tls-key, or --plaintext.
+///
+/// Registries that the config file declares are synced when their schedules say, and their consumers are
+/// told of changes.
 ///
 /// Flags come before variables, and those before the table server of the config file (--config FILE,
 /// ./keyward.toml, ~/.config/keyward/config.toml). --check shows what is in force.
@@ -99,6 +106,8 @@ pub struct Arguments {
     /// Have what the conformance suite of MCP calls
     #[arg(long, hide = true)]
     mcp_conformance: bool,
+    #[command(flatten)]
+    cache: Cache,
     /// How to write the log, to standard error [default: text]
     #[arg(long, value_enum, env = "KEYWARD_LOG")]
     log: Option<LogForm>,
@@ -160,7 +169,12 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     let form = settings.log.unwrap_or(LogForm::Text);
     let level = settings.log_level.clone().unwrap_or_else(|| "warn".to_owned());
     let otlp = settings.otlp.clone().filter(|url| !url.is_empty());
-    let config = settings.config()?;
+    let registries = match arguments.demo {
+        true => Registries::default(),
+        false => target.registries()?,
+    };
+    let config =
+        Config { registries: registered(&registries, &arguments.cache)?, ..settings.config()? };
     let filter = filter(&level)?;
     let traces = otlp.as_deref().map(Traces::open).transpose().map_err(|reason| {
         Failure::invalid(format!("traces cannot be told: {reason}"))
@@ -169,7 +183,12 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     let data = served(&arguments, target).await?;
     if arguments.check {
         config.check().map_err(not_started)?;
-        return show(&data, Settings::of(&config, form, level, otlp), output);
+        for registry in &config.registries {
+            data.registry_store(registry.settings.store.as_deref()).map_err(|error| {
+                Failure::from(error).at(format_args!("registries.{}", registry.name))
+            })?;
+        }
+        return show(&data, Settings::of(&config, form, level, otlp), registries, output);
     }
     log(form, filter, traces.as_ref());
     allow_connections();
@@ -192,6 +211,18 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         traces.close().await;
     }
     Ok(())
+}
+
+/// The registries that a server keeps.
+pub(super) fn registered(registries: &Registries, cache: &Cache) -> Result<Vec<RegistryConfig>> {
+    let declared = registries.declared.iter();
+    declared
+        .map(|(name, settings)| {
+            let (name, settings) = (name.clone(), settings.clone());
+            let cache = cache.for_repository(registries, &settings.repository)?;
+            Ok(RegistryConfig { name, settings, cache })
+        })
+        .collect()
 }
 
 /// Every connection is an open file, and systems allow a process a thousand of them unless it asks for
@@ -278,13 +309,16 @@ struct InForce {
     /// Where each store is, without passwords.
     stores: BTreeMap<String, String>,
     server: Settings,
+    /// What says where secrets are, and not what they are.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    registries: BTreeMap<String, registry::Settings>,
 }
 
 /// Shows what is in force, as a config file would say it.
-fn show(data: &Data, server: Settings, output: &mut Output) -> Result {
+fn show(data: &Data, server: Settings, registries: Registries, output: &mut Output) -> Result {
     let stores = data.schema().stores.iter();
     let stores = stores.map(|store| (store.name.clone(), place(data, &store.name))).collect();
-    let shown = InForce { stores, server };
+    let shown = InForce { stores, server, registries: registries.declared };
     if output.json() {
         output.write_json(&shown)?;
     } else {
@@ -331,6 +365,7 @@ pub(super) fn not_started(error: StartError) -> Failure {
         StartError::IssuerKeys { .. } => {
             "Give a JSON Web Key Set with public keys, each with its kid, or where it is published."
         }
+        StartError::Registry { .. } => "Correct what the config file says of the registry.",
         StartError::Tls { .. } => "Give a certificate and its private key as PEM files.",
         _ => "Look at the store's URL and place.",
     };

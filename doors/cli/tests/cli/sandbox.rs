@@ -58,7 +58,9 @@ impl Sandbox {
             .env_remove("KEYWARD_SERVER")
             .env_remove("KEYWARD_KEY")
             .env_remove("KEYWARD_KEY_FILE")
+            .env_remove("KEYWARD_CACHE")
             .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_CACHE_HOME")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::sandbox::{Sandbox, is_absent};
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 25] = [
     "put",
     "get",
     "del",
@@ -23,6 +23,8 @@ const COMMANDS: [&str; 23] = [
     "compact",
     "schema",
     "record",
+    "sync",
+    "registry",
     "lock",
     "cache",
     "queue",

@@ -6,6 +6,7 @@ mod show;
 
 use clap::{Args, Subcommand};
 
+pub use self::show::line;
 use crate::args::Target;
 use crate::failure::Result;
 use crate::output::Output;

@@ -34,8 +34,8 @@ pub struct Arguments {
     /// A role that the user has; may be repeated
     #[arg(long = "role", value_name = "ROLE", requires = "user")]
     roles: Vec<String>,
-    /// What it allows: read, write or admin, a colon, and *, store/NAME, space/NAME or
-    /// namespace/NAME; may be repeated [default: write:*]
+    /// What it allows: read, write or admin, a colon, and *, store/NAME, space/NAME,
+    /// namespace/NAME or registry/NAME; may be repeated [default: write:*]
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<Scope>,
     /// When it ends: after a time such as 12h or 90d, or at a moment such as 2027-01-01T00:00:00Z

@@ -11,6 +11,7 @@ use crate::args::Target;
 use crate::demo;
 use crate::failure::Result;
 use crate::output::Output;
+use crate::registries::Cache;
 use crate::settings::LogForm;
 use crate::signals::Signals;
 
@@ -36,6 +37,8 @@ pub struct Arguments {
     /// What to log, to standard error: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", env = "KEYWARD_LOG_LEVEL", default_value = "warn")]
     log_level: String,
+    #[command(flatten)]
+    cache: Cache,
     /// Have what the conformance suite of MCP calls
     #[arg(long, hide = true)]
     mcp_conformance: bool,
@@ -58,6 +61,9 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     let data = served(&arguments, target).await?;
     let mut config = target.settings()?.config()?;
     config.mcp.fixtures = arguments.mcp_conformance;
+    if !arguments.demo {
+        config.registries = serve::registered(&target.registries()?, &arguments.cache)?;
+    }
     let mut signals = Signals::listen()?;
     let stop = async {
         signals.next().await;

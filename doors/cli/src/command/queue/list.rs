@@ -97,7 +97,8 @@ pub async fn peek(arguments: Peek, target: &Target, output: &mut Output) -> Resu
     Ok(())
 }
 
-fn write(message: &QueuedMessage, output: &mut Output) -> Result {
+/// Writes a message as one line.
+pub fn write(message: &QueuedMessage, output: &mut Output) -> Result {
     if output.json_lines() {
         return output.write_json(&Line {
             id: &message.id,

@@ -8,6 +8,7 @@ mod stats;
 
 use clap::{Args, Subcommand};
 
+pub use self::list::write as write_message;
 use crate::args::Target;
 use crate::failure::Result;
 use crate::output::Output;
