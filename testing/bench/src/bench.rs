@@ -217,7 +217,7 @@ impl Dataset {
 }
 
 /// Opens or creates a store in a directory.
-fn open(directory: &Path, durability: Durability) -> Result<Store> {
+pub fn open(directory: &Path, durability: Durability) -> Result<Store> {
     let options = Options { durability, map_bytes: reference::MAP_BYTES, ..Options::default() };
     Ok(Store::new(Embedded::open(directory, options)?))
 }

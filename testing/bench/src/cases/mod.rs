@@ -13,6 +13,7 @@ mod load;
 mod mcp;
 mod postgres;
 mod read;
+mod registry;
 mod waking;
 
 pub use waking::plays_waiter;
@@ -151,6 +152,18 @@ pub const CASES: &[Case] = &[
         compares: "all keys of a namespace in pages: the agent data store / scans (no goal)",
         needs: Needs::Nothing,
         run: agents::list,
+    },
+    Case {
+        name: "registry_changed",
+        compares: "a sync of one changed file / git diff-tree -r and one durable commit",
+        needs: Needs::Nothing,
+        run: registry::changed,
+    },
+    Case {
+        name: "registry_first",
+        compares: "the first sync of a repository / git cat-file --batch over the same blobs",
+        needs: Needs::Nothing,
+        run: registry::first,
     },
     Case {
         name: "cache_wake",
