@@ -359,3 +359,17 @@ fn a_registry_that_a_server_keeps_is_run_by_it() {
     server.terminate();
     assert_eq!(server.ended(), Some(0));
 }
+
+#[test]
+fn entries_of_version_1_are_moved_at_once_and_told_before() {
+    let (kw, _repository) = declared("");
+    kw.ok(&["put", "policy:Leave of absence", r#"{"title":"Leave of absence","fileNo":"868"}"#]);
+    let told = kw.ok(&["registry", "migrate", "policies", "--dry-run", "--text"]);
+    assert!(told.contains("Leave of absence  →  leave"), "{told}");
+    assert!(told.ends_with("1 entry: 1 would be moved, 0 would be cleaned\n"), "{told}");
+    kw.fails(1, &["get", "policy:leave"]);
+    let done = kw.ok(&["registry", "migrate", "policies", "--text"]);
+    assert!(done.ends_with("1 entry: 1 moved, 0 cleaned\n"), "{done}");
+    assert_eq!(kw.json(&["get", "policy:leave"])["fileNo"], "868");
+    kw.fails(1, &["get", "policy:Leave of absence"]);
+}
