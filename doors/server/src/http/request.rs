@@ -161,13 +161,21 @@ impl Content {
     /// The body as something that is understood here.
     pub fn read<'b, T: serde::Deserialize<'b>>(&'b self) -> Result<T> {
         self.require_type(&["application/json"])?;
-        serde_json::from_slice(&self.bytes)
-            .map_err(|error| Problem::invalid(format!("the body cannot be read: {error}")))
+        self.understood()
     }
 
     /// The body as JSON Merge Patches of several parts.
     pub fn read_patch<'b, T: serde::Deserialize<'b>>(&'b self) -> Result<T> {
         self.require_type(&["application/merge-patch+json", "application/json"])?;
+        self.understood()
+    }
+
+    /// What is understood here are objects: members without their names are taken for nothing.
+    fn understood<'b, T: serde::Deserialize<'b>>(&'b self) -> Result<T> {
+        if self.bytes.trim_ascii_start().first() == Some(&b'[') {
+            return Err(Problem::invalid("the body is a list")
+                .hint("Send an object, with the names of its members; nothing was done."));
+        }
         serde_json::from_slice(&self.bytes)
             .map_err(|error| Problem::invalid(format!("the body cannot be read: {error}")))
     }

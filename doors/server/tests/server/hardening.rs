@@ -166,3 +166,13 @@ async fn other_sites_cannot_use_a_server_without_credentials() {
         answered(200, server.get("/v1/stores").header(name, value)).await;
     }
 }
+
+/// Members by their order are not what is described, and would be read as something.
+#[tokio::test]
+async fn a_list_is_no_body_where_an_object_is_meant() {
+    let server = Running::new().await;
+    let path = "/v1/stores/main/queues/mails/pause";
+    let problem = refused(400, "invalid", server.post(path, r#" ["away"]"#)).await;
+    assert_eq!(problem["detail"], "the body is a list");
+    answered(200, server.post(path, r#"{"reason":"away"}"#)).await;
+}
