@@ -38,7 +38,7 @@ pub fn serve_sandboxed() -> io::Result<()> {
 
 fn limit(request: &Request) -> io::Result<()> {
     let limits = [
-        (Resource::As, request.memory_bytes_max),
+        (Resource::As, address_space_bytes().saturating_add(request.memory_bytes_max)),
         (Resource::Cpu, request.cpu_seconds_max),
         (Resource::Core, 0),
         (Resource::Fsize, 0),
@@ -48,4 +48,13 @@ fn limit(request: &Request) -> io::Result<()> {
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }
     Ok(())
+}
+
+/// The address space that the process has already. Allocators may reserve much more than they use,
+/// and with a limit below that not even a thread could be started.
+fn address_space_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kibibytes = size.and_then(|size| size.split_whitespace().next()?.parse::<u64>().ok());
+    kibibytes.unwrap_or(0).saturating_mul(1024)
 }

@@ -17,6 +17,9 @@ use crate::{Error, Extracted, Format, Limits, Result};
 const TIME_MAX: Duration = Duration::from_secs(60);
 const MEMORY_BYTES_MAX: u64 = 512 << 20;
 const CHILDREN_MAX: usize = 2;
+/// Has mimalloc reserve nothing in advance, of which the child could take more than its limit. Other
+/// allocators do not look at it.
+const UNRESERVED: [&str; 2] = ["MIMALLOC_ARENA_RESERVE", "0"];
 /// How much of what the child complains of is read.
 const COMPLAINT_BYTES_MAX: u64 = 4 << 10;
 
@@ -24,7 +27,7 @@ const COMPLAINT_BYTES_MAX: u64 = 4 << 10;
 /// whatever is in it.
 ///
 /// The program must call [`serve_sandboxed`](crate::serve_sandboxed). It is started once for each
-/// document, with no environment but what is given here. Clones share the bound on how many run at
+/// document, with nothing of this process's environment. Clones share the bound on how many run at
 /// once.
 ///
 /// ```no_run
@@ -53,7 +56,7 @@ impl Sandbox {
         Self {
             program: program.into(),
             args: Vec::new(),
-            environment: Vec::new(),
+            environment: vec![UNRESERVED.map(OsString::from).into()],
             limits: Limits::default(),
             time_max: TIME_MAX,
             memory_bytes_max: MEMORY_BYTES_MAX,
@@ -67,7 +70,7 @@ impl Sandbox {
         self
     }
 
-    /// A variable in the environment of the program, which is otherwise empty.
+    /// A variable in the environment of the program, which has nothing of this process's.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
@@ -86,7 +89,7 @@ impl Sandbox {
         self
     }
 
-    /// How much memory the child may take, 512 MiB unless set.
+    /// How much memory the child may take for the document, 512 MiB unless set.
     pub fn memory_bytes_max(mut self, memory_bytes_max: u64) -> Self {
         self.memory_bytes_max = memory_bytes_max;
         self

@@ -5,6 +5,13 @@ use std::io;
 fn main() -> io::Result<()> {
     match std::env::args().nth(1).as_deref() {
         None => keyward_extract::serve_sandboxed(),
+        Some("reserve") => {
+            // As an allocator does that takes address space in advance.
+            let reserved = std::hint::black_box(Vec::<u8>::with_capacity(1 << 30));
+            let outcome = keyward_extract::serve_sandboxed();
+            drop(std::hint::black_box(reserved));
+            outcome
+        }
         Some("loop") => loop {
             std::thread::park();
         },

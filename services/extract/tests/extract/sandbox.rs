@@ -49,6 +49,13 @@ async fn a_document_that_takes_too_much_memory_is_stopped() {
 }
 
 #[tokio::test]
+async fn address_space_that_was_reserved_before_does_not_count() {
+    let sandbox = sandbox().args(["reserve"]);
+    let extracted = sandbox.extract(Bytes::from_static(b"text"), Format::Text).await.unwrap();
+    assert_eq!(extracted.markdown, "text\n");
+}
+
+#[tokio::test]
 async fn a_child_that_does_not_speak_as_agreed_is_named() {
     for (mode, problem) in [("fail", "something is missing"), ("silence", "not understood")] {
         let sandbox = sandbox().args([mode]);
