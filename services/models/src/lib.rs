@@ -35,6 +35,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`split_markdown`] cuts documents that are too long to be asked about at once.
+//!
 //! # Why the wires are written here
 //!
 //! A crate for many providers was looked at (genai 0.7). It takes an address and a key per client, and
@@ -58,6 +60,7 @@ mod retry_after;
 mod scripted;
 mod secret;
 mod settings;
+mod split;
 mod tls;
 mod wire;
 
@@ -69,3 +72,4 @@ pub use receipt::{Price, Receipt};
 pub use scripted::{Rule, Script, Scripted};
 pub use secret::Secret;
 pub use settings::{ProviderKind, Settings};
+pub use split::split_markdown;

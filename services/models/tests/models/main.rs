@@ -9,4 +9,5 @@ mod prompts;
 mod scripts;
 mod server;
 mod speakers;
+mod splitting;
 mod wires;
