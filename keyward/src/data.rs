@@ -230,13 +230,22 @@ impl Data {
     /// The store that a registry is in: the one that its settings name; else the only one; else the one
     /// called `main`. An error if that is none.
     pub fn registry_store(&self, named: Option<&str>) -> Result<&str> {
+        self.named_or_usual("registry", named)
+    }
+
+    /// The store that a workspace of agreements is in, by the same rule as that of a registry.
+    pub fn agreements_store(&self, named: Option<&str>) -> Result<&str> {
+        self.named_or_usual("workspace", named)
+    }
+
+    fn named_or_usual(&self, what: &str, named: Option<&str>) -> Result<&str> {
         if let Some(named) = named {
             let found = self.schema.stores.iter().find(|store| store.name == named);
             return found.map(|store| store.name.as_str()).ok_or_else(|| self.unknown_store(named));
         }
         self.usual_store().ok_or_else(|| {
             let message = format!(
-                "the registry could be in any of the stores: name one in its settings, as in \
+                "the {what} could be in any of the stores: name one in its settings, as in \
                  store = \"{STORE_USUAL}\""
             );
             StoreError::new(ErrorKind::Invalid, message).into()

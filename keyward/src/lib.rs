@@ -26,7 +26,7 @@
 //! Above stores are records: [`Data`] opens what a schema file declares (see [`schema`]), and gives
 //! out its spaces, in which records have owners, indexes and history (see [`records`]). What agents keep
 //! for users is in one of them (see [`agents`]). Documents that are kept in git are in a [`registry`] of a
-//! store.
+//! store. Several people work on pages with policies and issues in a workspace of [`agreements`].
 
 mod data;
 mod open;
@@ -35,13 +35,19 @@ pub use data::Data;
 #[doc(inline)]
 pub use keyward_agents as agents;
 #[doc(inline)]
+pub use keyward_agreements as agreements;
+#[doc(inline)]
 pub use keyward_cache as cache;
 pub use keyward_engine::*;
+#[doc(inline)]
+pub use keyward_extract as extract;
 pub use keyward_key::*;
 #[doc(inline)]
 pub use keyward_locks as locks;
 #[doc(inline)]
 pub use keyward_migrate as migrate;
+#[doc(inline)]
+pub use keyward_models as models;
 #[doc(inline)]
 pub use keyward_queue as queue;
 #[doc(inline)]

@@ -1,0 +1,42 @@
+//! Issues: what has to be settled before an agreement is done.
+
+mod batch;
+mod by;
+mod change;
+mod edit;
+mod event;
+mod export;
+mod filter;
+mod id;
+mod issues;
+mod limits;
+mod list;
+mod locate;
+mod members;
+mod merge;
+mod new;
+mod part;
+mod record;
+mod severity;
+mod sort;
+mod stale;
+mod state;
+
+pub use batch::Applied;
+pub use by::By;
+pub use edit::Annotation;
+pub use event::{Event, What};
+pub use export::{export_csv, export_markdown};
+pub use filter::{Archived, Filter};
+pub use id::IssueId;
+pub use issues::{Issues, PageIssues, Versioned};
+pub use list::IssuePage;
+pub use locate::{Located, Precision, locate};
+pub use members::Members;
+pub use merge::{Change, Finding, merge};
+pub use new::NewIssue;
+pub use part::{Part, Reference};
+pub use record::Issue;
+pub use severity::Severity;
+pub use sort::Sort;
+pub use state::{State, transitions};
