@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderValue};
+use hyper::header;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -15,7 +15,7 @@ use keyward_engine::{Error, ErrorKind, Result};
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Asks, Problem, Refusal};
-use crate::{ApiKey, Options, tls};
+use crate::{ApiKey, Options, Reply, Sent, tls};
 
 /// How often something is asked that may be asked again.
 const TRIES_MAX: u32 = 4;
@@ -103,6 +103,23 @@ impl Connection {
         self.expect(Method::DELETE, path, Bytes::new(), Asks::Changes).await
     }
 
+    /// Sends something that may be refused for reasons of its own: such a refusal comes back as the
+    /// server says it. One that has to do with the key, or that does not come from Keyward, is an error
+    /// as everywhere.
+    pub async fn send(&self, sent: Sent) -> Result<Reply> {
+        let asks = sent.asks();
+        let answer = self.ask_for(&sent, asks).await?;
+        if answer.status.is_success() {
+            return Ok(Reply::Good { status: answer.status.as_u16(), body: answer.body });
+        }
+        match answer.problem() {
+            Some(problem) if problem.code != "unauthenticated" => {
+                Ok(Reply::Refused(problem.into()))
+            }
+            _ => Err(self.refused(answer, asks)),
+        }
+    }
+
     /// The body of an answer that must be a good one.
     pub(crate) async fn expect(
         &self,
@@ -131,9 +148,13 @@ impl Connection {
         body: Bytes,
         asks: Asks,
     ) -> Result<Answer> {
+        self.ask_for(&Sent::new(method, path, body), asks).await
+    }
+
+    async fn ask_for(&self, sent: &Sent, asks: Asks) -> Result<Answer> {
         let mut pause = PAUSE_MIN;
         for last in (0..TRIES_MAX).map(|tried| tried + 1 == TRIES_MAX) {
-            let once = self.once(method.clone(), path, body.clone());
+            let once = self.once(sent);
             let wait = match timeout(self.0.answer_timeout, once).await.unwrap_or(Err(Lost::Late)) {
                 Ok(answer) if answer.status.is_success() || last => return Ok(answer),
                 Ok(answer) => {
@@ -156,7 +177,7 @@ impl Connection {
     /// Asks for something that goes on, and gives it once it has begun.
     pub(crate) async fn listen(&self, path: &str) -> Result<Incoming> {
         let begun = async {
-            let request = self.request(Method::GET, path, Bytes::new())?;
+            let request = self.request(&Sent::get(path))?;
             let response = self.0.client.request(request).await.map_err(from_client)?;
             match response.status().is_success() {
                 true => Ok(Ok(response.into_body())),
@@ -170,26 +191,22 @@ impl Connection {
         }
     }
 
-    async fn once(&self, method: Method, path: &str, body: Bytes) -> Result<Answer, Lost> {
-        let request = self.request(method, path, body)?;
+    async fn once(&self, sent: &Sent) -> Result<Answer, Lost> {
+        let request = self.request(sent)?;
         whole(self.0.client.request(request).await.map_err(from_client)?).await
     }
 
-    fn request(
-        &self,
-        method: Method,
-        path: &str,
-        body: Bytes,
-    ) -> Result<Request<Full<Bytes>>, Lost> {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.0.server));
-        if !body.is_empty() {
-            request =
-                request.header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    fn request(&self, sent: &Sent) -> Result<Request<Full<Bytes>>, Lost> {
+        let Sent { method, path, body, headers } = sent;
+        let uri = format!("{}{path}", self.0.server);
+        let mut request = Request::builder().method(method.clone()).uri(uri);
+        for (name, value) in headers {
+            request = request.header(name, value);
         }
         if let Some(key) = &self.0.key {
             request = request.header(header::AUTHORIZATION, key.header());
         }
-        request.body(Full::new(body)).map_err(|error| Lost::Unreached(error.to_string()))
+        request.body(Full::new(body.clone())).map_err(|error| Lost::Unreached(error.to_string()))
     }
 
     fn lost(&self, lost: Lost, asks: Asks) -> Error {

@@ -21,7 +21,7 @@ pub(crate) enum Asks {
 pub(crate) struct Problem {
     pub code: String,
     pub detail: String,
-    hint: String,
+    pub hint: String,
     pub retryable: bool,
     /// The checks of a commit that did not hold.
     pub failed: Vec<Failed>,
