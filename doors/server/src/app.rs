@@ -9,6 +9,7 @@ use keyward::schema::Schema;
 use keyward::{Clock, Data, Store};
 use tokio::sync::Semaphore;
 
+use crate::agreements::Agreements;
 use crate::audit::{self, Audit, AuditLog, Scribe};
 use crate::auth::{Auth, Keys, Tokens};
 use crate::config::{Config, Limits};
@@ -30,6 +31,7 @@ struct Inner {
     schema: Schema,
     stores: Stores,
     registries: Registries,
+    agreements: Agreements,
     auth: Auth,
     audit: Audit,
     audit_log: AuditLog,
@@ -55,6 +57,7 @@ impl App {
         let metrics = Metrics::new();
         let stores = Stores::open(data, config, &metrics).await?;
         let registries = Registries::open(config, data, &stores, &metrics)?;
+        let agreements = Agreements::open(config, data, &stores, &metrics)?;
         let control = control_store(config, data, &stores).await?;
         let (clock, run) = (config.clock.clone(), new_run()?);
         let keys = Keys::new(control.clone(), clock.clone());
@@ -65,6 +68,7 @@ impl App {
             schema: data.schema().clone(),
             stores,
             registries,
+            agreements,
             auth: Auth::new(keys, tokens, local),
             audit,
             usage: usage(config, &control),
@@ -103,6 +107,17 @@ impl App {
     /// Documents that are kept in git.
     pub fn registries(&self) -> &Registries {
         &self.0.registries
+    }
+
+    /// Agreements under work.
+    pub fn agreements(&self) -> &Agreements {
+        &self.0.agreements
+    }
+
+    /// Ends what goes on beside requests, and waits for what is under way.
+    pub async fn close_background(&self) {
+        let time_max = self.limits().drain_time_max;
+        tokio::join!(self.registries().close(time_max), self.agreements().close(time_max));
     }
 
     pub fn auth(&self) -> &Auth {

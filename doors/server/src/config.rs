@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use keyward::models::Models;
 use keyward::registry::Settings;
-use keyward::{Clock, SystemClock, agents, queue};
+use keyward::{Clock, SystemClock, agents, agreements, queue};
 
 use crate::audit;
 use crate::auth::Issuer;
@@ -53,6 +54,8 @@ pub struct Config {
     pub agents: agents::Options,
     /// Documents that are kept in git, and are brought into a store.
     pub registries: Vec<RegistryConfig>,
+    /// Workspaces of agreements.
+    pub agreements: Vec<WorkspaceConfig>,
     /// How agents reach it (MCP).
     pub mcp: McpOptions,
     /// Where the time comes from, for the ends of keys, for rates, for the delays of messages, and for
@@ -75,6 +78,7 @@ impl Default for Config {
             queues: queue::Options::default(),
             agents: agents::Options::default(),
             registries: Vec::new(),
+            agreements: Vec::new(),
             mcp: McpOptions::default(),
             clock: Arc::new(SystemClock),
         }
@@ -91,7 +95,8 @@ impl Config {
             let keys = issuer.keys.to_string();
             issuer.check().map_err(|reason| StartError::IssuerKeys { keys, reason })?;
         }
-        self.registries.iter().try_for_each(RegistryConfig::check)
+        self.registries.iter().try_for_each(RegistryConfig::check)?;
+        self.agreements.iter().try_for_each(WorkspaceConfig::check)
     }
 
     /// Refuses connections in plain text that other machines reach, unless they are allowed.
@@ -120,6 +125,30 @@ impl RegistryConfig {
         self.settings.check().map_err(|problems| {
             let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
             StartError::Registry { registry: self.name.clone(), reason: told.join("; ") }
+        })
+    }
+}
+
+/// A workspace of agreements that a server keeps.
+#[derive(Debug, Clone)]
+pub struct WorkspaceConfig {
+    /// Its name.
+    pub name: String,
+    /// What it is. The store that it names is one of the schema; if it names none, there is only one.
+    pub settings: agreements::Settings,
+    /// What is asked instead of the model that the settings name.
+    pub models: Option<Arc<Models>>,
+    /// The program, with its arguments, that takes files apart in a process of its own; without one they
+    /// are taken apart in this process.
+    pub sandbox: Option<(PathBuf, Vec<String>)>,
+}
+
+impl WorkspaceConfig {
+    /// Looks whether the settings make sense, as far as that can be told without opening anything.
+    fn check(&self) -> Result<(), StartError> {
+        self.settings.check().map_err(|error| StartError::Agreements {
+            workspace: self.name.clone(),
+            reason: error.to_string(),
         })
     }
 }

@@ -14,10 +14,12 @@
 //! What can be asked for are plain functions in `api`, which know callers and data; `http` puts them
 //! on the wire. Who is asking comes from a credential alone (`auth`).
 
+mod agreements;
 mod api;
 mod app;
 mod audit;
 mod auth;
+mod background;
 mod catalogue;
 mod client;
 mod config;
@@ -45,7 +47,7 @@ pub use auth::{
     ApiKey, BadScope, Identity, Issuer, KeyError, KeySource, Keys, Need, NewKey, Scope, Scopes,
     Secret, Target, Tenant, TokenAlgorithm,
 };
-pub use config::{Config, LISTEN_DEFAULT, Limits, RegistryConfig, STORE_DEFAULT};
+pub use config::{Config, LISTEN_DEFAULT, Limits, RegistryConfig, STORE_DEFAULT, WorkspaceConfig};
 pub use http::openapi;
 pub use limits::{Quota, Rate, Rates};
 pub use mcp::{McpOptions, serve_mcp};

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use keyward::schema::Problems;
-use keyward::{ParseError, agents, cache, locks, migrate, queue, records, registry};
+use keyward::{ParseError, agents, agreements, cache, locks, migrate, queue, records, registry};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -253,6 +253,23 @@ impl From<registry::Error> for Problem {
                 .with("deletes", deletes)
                 .with("entries", entries)
                 .with("percent_max", percent_max),
+            _ => told,
+        }
+    }
+}
+
+impl From<agreements::Error> for Problem {
+    fn from(error: agreements::Error) -> Self {
+        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let told = Self::of_service(code, error.to_string(), hint, retryable);
+        match error {
+            agreements::Error::Store(error) => error.into(),
+            agreements::Error::Queue(error) => error.into(),
+            agreements::Error::Lock(error) => error.into(),
+            agreements::Error::Cache(error) => error.into(),
+            agreements::Error::Transition { from, to, allowed } => {
+                told.with("from", from).with("to", to).with("allowed", allowed)
+            }
             _ => told,
         }
     }

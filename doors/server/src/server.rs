@@ -87,6 +87,14 @@ pub enum StartError {
         /// Why.
         reason: String,
     },
+    /// A workspace of agreements cannot be kept as its settings say.
+    #[error("the workspace {workspace} cannot be kept: {reason}")]
+    Agreements {
+        /// The workspace.
+        workspace: String,
+        /// Why.
+        reason: String,
+    },
     /// The stores, or what is kept in them, cannot be opened.
     #[error("{}", .0.detail())]
     Stores(Box<Problem>),
@@ -145,7 +153,7 @@ impl Server {
     }
 
     /// Serves until `stop` comes: then takes no new connections, ends watches, waits for the
-    /// requests and the runs of registries that are under way, and writes what has been gathered in
+    /// requests, the runs of registries and the tasks of workspaces that are under way, and writes what has been gathered in
     /// memory.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listener, app, lifecycle, scribe, tls, mcp, .. } = self;
@@ -159,7 +167,8 @@ impl Server {
             let serving = listener::serve(listener, tls.map(Into::into), router, app.clone());
             tokio::pin!(serving);
             app.registries().start(&lifecycle);
-            let closing = || app.registries().close(app.limits().drain_time_max);
+            app.agreements().start(&lifecycle);
+            let closing = || app.close_background();
             tokio::select! {
                 () = serving.as_mut() => closing().await,
                 () = stop => {

@@ -11,6 +11,7 @@ use keyward::records::Records;
 use keyward::schema::{LockTree, Schema, Space as Declaration};
 use keyward::{Data, Key, Pattern, Store, SystemClock, Tier};
 
+use crate::agreements;
 use crate::config::Config;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
@@ -51,6 +52,8 @@ pub(crate) struct Served {
     pub lock_roots: Vec<Pattern>,
     /// What the registries in it keep for themselves.
     registries: Vec<Claimed>,
+    /// What the workspace in it keeps for itself.
+    workspace: Option<agreements::Claimed>,
     /// Its locks and results, where the engine can compare before it writes.
     shared: Option<(Locks, Cache)>,
     /// Its queues and jobs, or why it can have none.
@@ -74,6 +77,7 @@ impl Stores {
             let one = Served {
                 name: store.name.clone(),
                 registries: claimed(&store.name, records.declarations(), data, config)?,
+                workspace: agreements::claimed(&store.name, records.declarations(), data, config)?,
                 feed: Feed::new(records.store().clone()),
                 lock_roots: trees.iter().map(|tree| tree.root.clone()).collect(),
                 shared: shared(records.store(), trees, metrics)?,
@@ -200,6 +204,17 @@ impl Served {
     /// The registry that a key belongs to, if any.
     pub fn registry_of(&self, key: &Key) -> Option<&str> {
         self.registries.iter().find(|claimed| claimed.covers(key)).map(Claimed::registry)
+    }
+
+    /// The workspace that a key belongs to, if any.
+    pub fn workspace_of(&self, key: &Key) -> Option<&str> {
+        self.workspace.as_ref().filter(|it| it.covers(key)).map(agreements::Claimed::workspace)
+    }
+
+    /// Whether a key holds locks: it is the root of a lock tree, or a page.
+    pub fn holds_locks(&self, key: &Key) -> bool {
+        self.lock_roots.iter().any(|root| root.matches(key))
+            || self.workspace.as_ref().is_some_and(|workspace| workspace.is_page(key))
     }
 
     /// The space that a key belongs to, if any.

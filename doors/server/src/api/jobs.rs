@@ -1,7 +1,7 @@
 //! Jobs: messages whose course and result are kept.
 
 use futures_util::{Stream, StreamExt};
-use keyward::queue::{Cancelled, Job, JobOptions, Status, Submitted};
+use keyward::queue::{Cancelled, Job, JobOptions, Jobs, Status, Submitted};
 use keyward::{Json, Key};
 
 use super::once::{Made, Once, once};
@@ -11,12 +11,12 @@ use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
 use crate::stores::Served;
 
-fn absent(id: &str) -> Problem {
+pub(super) fn absent(id: &str) -> Problem {
     Problem::not_found(format!("there is no job {id:?}"))
         .hint("It may have been kept for as long as it was to be.")
 }
 
-fn touch(who: &Identity, id: &str) {
+pub(super) fn touch(who: &Identity, id: &str) {
     if let Ok(key) = Key::from_segments(["job", id]) {
         who.touches(&key);
     }
@@ -76,7 +76,16 @@ pub(crate) async fn cancel(
     mark: Option<&Mark>,
 ) -> Result<Once> {
     touch(who, id);
-    let jobs = reach(who, served, Need::Write)?;
+    cancelled(who, reach(who, served, Need::Write)?, id, mark).await
+}
+
+/// The same, of jobs that the caller reaches.
+pub(super) async fn cancelled(
+    who: &Identity,
+    jobs: &Jobs,
+    id: &str,
+    mark: Option<&Mark>,
+) -> Result<Once> {
     once(jobs, mark, "cancelled", |jobs| async move {
         Ok(match jobs.cancel(id, who.tenant().name()).await? {
             Cancelled::Done => Made::Changed,

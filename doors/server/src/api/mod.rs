@@ -1,6 +1,7 @@
 //! What can be asked for, as plain functions: they know callers and data, and no wires.
 
 pub(crate) mod agents;
+pub(crate) mod agreements;
 pub(crate) mod batches;
 pub(crate) mod cache;
 pub(crate) mod claims;

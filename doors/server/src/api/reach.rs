@@ -2,14 +2,15 @@
 //!
 //! A credential that is bound to a user reaches what lies below `user:{its user}`, and reads what
 //! lies below `shared`. Nobody reaches Keyward's own keys below `system`, and nobody writes keys that
-//! are made by something else: records of declared spaces, their indexes, locks, queues, registries. (The
-//! catalog of a root that no lock tree declares looks like any entry, and is not known for what it is.)
+//! are made by something else: records of declared spaces, their indexes, locks, queues, registries,
+//! workspaces. (The catalog of a root that is no page, and that no lock tree declares, looks like any
+//! entry, and is not known for what it is.)
 //!
 //! Through the routes of engines (`api/raw.rs`) somebody who may run a store, and is nobody in
 //! particular, reaches Keyward's own keys as well: indexes, locks, queues, catalogs; those of a registry
-//! that this server keeps they only read, since what they hold goes by a run. What the server itself goes
-//! by, its API keys, its audit log, what it has counted and which requests it has done,
-//! nobody reaches, whichever store it lies in.
+//! or a workspace that this server keeps they only read, since what they hold goes by a run or a task.
+//! What the server itself goes by, its API keys, its audit log, what it has counted and which requests it
+//! has done, nobody reaches, whichever store it lies in.
 
 use keyward::agents::SPACE;
 use keyward::{Key, KeyRange, Prefix, is_reserved};
@@ -28,12 +29,16 @@ const OF_THE_SERVER: [&str; 2] = ["server", "idempotency"];
 /// does not depend on what is stored.
 pub(crate) fn admit(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<()> {
     admit_any(who, served, key, need)?;
-    if need > Need::Read && served.lock_roots.iter().any(|root| root.matches(key)) {
-        let detail = format!("{key} is the root of a lock tree, and belongs to its locks");
-        return Err(Problem::new("reserved", detail)
-            .hint("Keep what is locked at another key, such as one below it."));
+    if need > Need::Read { not_of_locks(served, key) } else { Ok(()) }
+}
+
+fn not_of_locks(served: &Served, key: &Key) -> Result<()> {
+    if !served.holds_locks(key) {
+        return Ok(());
     }
-    Ok(())
+    let detail = format!("{key} is the root of a lock tree, and belongs to its locks");
+    Err(Problem::new("reserved", detail)
+        .hint("Keep what is locked at another key, such as one below it."))
 }
 
 /// The same for keys that may be roots of locks.
@@ -58,9 +63,7 @@ fn admit_any(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<(
     if need == Need::Read {
         return Ok(());
     }
-    if let Some(registry) = served.registry_of(key) {
-        return Err(of_registry(key, registry));
-    }
+    kept_elsewhere(served, key)?;
     if is_reserved(&first) {
         return Err(machinery(key));
     }
@@ -84,6 +87,18 @@ pub(crate) fn admit_root(who: &Identity, served: &Served, root: &Key, need: Need
     match who.caller().user_id() {
         Some(user) if root.first() != OWN => Err(foreign(user)),
         _ => Ok(()),
+    }
+}
+
+/// Lets a caller use what is the store's, and no user's: registries, workspaces.
+pub(crate) fn admit_to(who: &Identity, need: Need, target: &Target<'_>, all: &str) -> Result<()> {
+    who.require(need, target)?;
+    match who.caller().user_id() {
+        None => Ok(()),
+        Some(_) => {
+            let detail = format!("{all} are the store's, and this credential is bound to a user");
+            Err(Problem::forbidden(detail).hint("Use a credential that is not bound to a user."))
+        }
     }
 }
 
@@ -123,10 +138,7 @@ pub(crate) fn admit_raw(who: &Identity, served: &Served, key: &Key, need: Need) 
     if Closed::to(who, served).over(key).is_some() {
         return Err(machinery(key));
     }
-    match served.registry_of(key).filter(|_| need > Need::Read) {
-        Some(registry) => Err(of_registry(key, registry)),
-        None => Ok(()),
-    }
+    if need > Need::Read { kept_elsewhere(served, key) } else { Ok(()) }
 }
 
 /// Lets a caller scan or watch a range as an engine does, and tells what of it they do not see.
@@ -178,11 +190,21 @@ fn machinery(key: &Key) -> Problem {
     Problem::new("reserved", detail).hint("Use a key that begins with another word.")
 }
 
-fn of_registry(key: &Key, registry: &str) -> Problem {
-    Problem::new("reserved", format!("{key} belongs to the registry {registry}")).hint(format!(
-        "Change the documents where they are kept, and run the registry: \
-         POST /v1/registries/{registry}/runs"
-    ))
+/// Refuses to write keys of a registry or a workspace past it.
+fn kept_elsewhere(served: &Served, key: &Key) -> Result<()> {
+    let (owner, hint) = if let Some(registry) = served.registry_of(key) {
+        let hint = format!(
+            "Change the documents where they are kept, and run the registry: \
+             POST /v1/registries/{registry}/runs"
+        );
+        (format!("registry {registry}"), hint)
+    } else if let Some(workspace) = served.workspace_of(key) {
+        let hint = format!("Change it through its workspace: /v1/agreements/{workspace}");
+        (format!("workspace {workspace}"), hint)
+    } else {
+        return Ok(());
+    };
+    Err(Problem::new("reserved", format!("{key} belongs to the {owner}")).hint(hint))
 }
 
 fn foreign(user: &str) -> Problem {

@@ -55,6 +55,13 @@ pub enum Target<'t> {
         /// The store's.
         store: &'t str,
     },
+    /// A workspace of agreements, which lies in a store.
+    Agreements {
+        /// Its name.
+        workspace: &'t str,
+        /// The store's.
+        store: &'t str,
+    },
 }
 
 impl fmt::Display for Target<'_> {
@@ -65,6 +72,7 @@ impl fmt::Display for Target<'_> {
             Self::Space { space, .. } => write!(f, "space/{space}"),
             Self::Namespace { namespace, .. } => write!(f, "namespace/{namespace}"),
             Self::Registry { registry, .. } => write!(f, "registry/{registry}"),
+            Self::Agreements { workspace, .. } => write!(f, "agreements/{workspace}"),
         }
     }
 }
@@ -84,13 +92,14 @@ enum Place {
     Space(String),
     Namespace(String),
     Registry(String),
+    Agreements(String),
 }
 
 /// A text that is no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no scope; write read, write or admin, a colon, and what: *, store/NAME, space/NAME, \
-     namespace/NAME or registry/NAME, as in write:space/notes"
+     namespace/NAME, registry/NAME or agreements/NAME, as in write:space/notes"
 )]
 pub struct BadScope(pub String);
 
@@ -113,6 +122,7 @@ impl FromStr for Scope {
             Some(("space", name)) => Place::Space(name.to_owned()),
             Some(("namespace", name)) => Place::Namespace(name.to_owned()),
             Some(("registry", name)) => Place::Registry(name.to_owned()),
+            Some(("agreements", name)) => Place::Agreements(name.to_owned()),
             Some(_) => return Err(bad()),
         };
         Ok(Self { need, place })
@@ -142,6 +152,7 @@ impl fmt::Display for Scope {
             Place::Space(name) => write!(f, "space/{name}"),
             Place::Namespace(name) => write!(f, "namespace/{name}"),
             Place::Registry(name) => write!(f, "registry/{name}"),
+            Place::Agreements(name) => write!(f, "agreements/{name}"),
         }
     }
 }
@@ -166,13 +177,17 @@ impl Scope {
                     Target::Store(store)
                     | Target::Space { store, .. }
                     | Target::Namespace { store, .. }
-                    | Target::Registry { store, .. },
+                    | Target::Registry { store, .. }
+                    | Target::Agreements { store, .. },
                 ) => name == store,
                 (Place::Space(name), Target::Space { space, .. }) => name == space,
                 // Namespaces are parts of the one space that holds agents' entries.
                 (Place::Space(name), Target::Namespace { .. }) => name == SPACE,
                 (Place::Namespace(name), Target::Namespace { namespace, .. }) => name == namespace,
                 (Place::Registry(name), Target::Registry { registry, .. }) => name == registry,
+                (Place::Agreements(name), Target::Agreements { workspace, .. }) => {
+                    name == workspace
+                }
                 _ => false,
             }
     }

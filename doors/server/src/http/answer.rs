@@ -1,10 +1,10 @@
 //! Putting answers together.
 
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use keyward::Key;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use keyward::{Key, Version};
 
-use super::conditional::etag;
+use super::conditional::{etag, is_known};
 use super::text::Object;
 use crate::api::entries::Written;
 use crate::api::records::Changed;
@@ -27,6 +27,39 @@ pub(crate) fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
+}
+
+/// What a browser does with a document that somebody else wrote: it shows it, and runs nothing of it.
+const HARMLESS: [(HeaderName, &str); 3] = [
+    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+];
+
+/// A document that somebody else wrote.
+pub(crate) fn harmless(kind: &'static str, content: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(content.into());
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    for (name, value) in HARMLESS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// The answer with its tag, without a body if the client has it.
+pub(crate) fn tagged(
+    headers: &HeaderMap,
+    tag: &Version,
+    whole: impl FnOnce() -> Response<Body>,
+) -> Result<Response<Body>> {
+    let mut response = match is_known(headers, tag)? {
+        true => empty(StatusCode::NOT_MODIFIED),
+        false => whole(),
+    };
+    let (name, value) = etag(tag)?;
+    response.headers_mut().insert(name, value);
+    Ok(response)
 }
 
 /// What is said about a change that was made to a key.

@@ -44,6 +44,11 @@ async fn metrics(State(app): State<App>) -> Result<Response<Body>> {
     if let Ok((_, agents)) = app.agents() {
         app.metrics().gathered(&agents.gathered());
     }
+    for kept in app.agreements().iter() {
+        if let Some(models) = kept.models() {
+            app.metrics().spent(kept.name(), models.spent());
+        }
+    }
     let text = app.metrics().text();
     let text = text.map_err(|error| Problem::new("internal", error.to_string()))?;
     let mut response = Response::new(Body::from(text));

@@ -127,7 +127,7 @@ async fn submit(
 /// A job.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct JobBody {
+pub(super) struct JobBody {
     id: String,
     /// The queue it is worked off from.
     queue: String,
@@ -140,7 +140,7 @@ struct JobBody {
 /// What a job is doing, or how it ended: exactly one of these, told apart by its name.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct StatusBody {
+pub(super) struct StatusBody {
     /// It is under way.
     activity: Option<ActivityBody>,
     /// It is done; this came of it: any JSON.
@@ -152,7 +152,7 @@ struct StatusBody {
 /// What a job is doing.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct ActivityBody {
+pub(super) struct ActivityBody {
     /// `scheduling` while it waits, `running`, or what its worker says.
     name: String,
     /// What there is to add.
@@ -166,7 +166,7 @@ struct ActivityBody {
 /// How far a job is.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct ProgressTold {
+pub(super) struct ProgressTold {
     done: u64,
     total: Option<u64>,
 }
@@ -174,7 +174,7 @@ struct ProgressTold {
 /// Why a job came to no result.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as text")]
-struct TraceBody {
+pub(super) struct TraceBody {
     /// `failed`, `cancelled` or `dropped`.
     kind: String,
     message: String,
@@ -269,7 +269,7 @@ async fn cancel(
 /// One event of the stream.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes what is written as lines")]
-struct JobEvent {
+pub(super) struct JobEvent {
     /// `status`, or `problem` before an end that is none of the job's.
     event: String,
     /// JSON: an object with `activity`, `result` or `trace`; `code` and `detail` of a problem.
@@ -301,12 +301,22 @@ async fn watch(
 ) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
     let statuses = jobs::watch(&who, app.store(&store)?, &id).await?;
     let open = Open::new(&app, &who)?;
+    Ok(watched(app, open, statuses, headers))
+}
+
+/// Tells the statuses of a job until it has ended, the server stops or the credential is no longer valid.
+pub(super) fn watched(
+    app: App,
+    open: Open,
+    statuses: impl Stream<Item = Result<Status>> + Send + 'static,
+    headers: HeaderMap,
+) -> Sse<impl Stream<Item = Result<Sent, Infallible>>> {
     let told = statuses.map(move |status| {
         let _held = &open;
         Ok(sent(status))
     });
     let told = told.take_until(Box::pin(over(app, headers)));
-    Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
+    Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT))
 }
 
 fn sent(status: Result<Status>) -> Sent {

@@ -34,7 +34,7 @@ struct NewKeyBody {
     /// The roles that the user has.
     roles: Option<Vec<String>>,
     /// What it allows: `read`, `write` or `admin`, a colon, and `*`, `store/NAME`,
-    /// `space/NAME`, `namespace/NAME` or `registry/NAME`. `write:*`, if it is left out. A key of a user has no `admin` scopes.
+    /// `space/NAME`, `namespace/NAME`, `registry/NAME` or `agreements/NAME`. `write:*`, if it is left out. A key of a user has no `admin` scopes.
     scopes: Option<Vec<String>>,
     /// When it ends, as RFC 3339.
     #[schema(format = DateTime)]

@@ -1,6 +1,7 @@
 //! The API over HTTP: thin handlers over `api`.
 
 mod agents;
+pub(crate) mod agreements;
 pub(crate) mod answer;
 mod attempts;
 mod audit;
@@ -19,6 +20,7 @@ mod keys;
 pub(crate) mod locks;
 mod messages;
 mod migrations;
+mod names;
 mod pages;
 pub(crate) mod places;
 pub(crate) mod questions;
@@ -87,6 +89,7 @@ fn described() -> (Router<App>, Router<App>, OpenApi) {
         .merge(jobs::routes())
         .merge(agents::routes())
         .merge(registries::routes())
+        .merge(agreements::routes())
         .split_for_parts();
     // What proves itself in another way than by a credential.
     let (open, described) = OpenApiRouter::new().merge(registries::hooks()).split_for_parts();

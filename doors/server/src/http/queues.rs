@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use keyward::queue::Count;
+use keyward::queue::{Count, QueueStats};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -120,6 +120,32 @@ pub(super) fn counted(Count { count, more }: Count) -> String {
     format!(r#"{{"count":{count},"more":{more}}}"#)
 }
 
+/// What waits in a queue. Numbers are counted up to 100,000.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what is written as text")]
+pub(super) struct WaitingBody {
+    ready: CountBody,
+    delayed: CountBody,
+    claimed: CountBody,
+    dead: CountBody,
+    /// How long the first in line has waited, in milliseconds; null if there is none.
+    oldest_ms: Option<i64>,
+    /// Why nothing is taken from it; null if it is not paused.
+    paused: Option<String>,
+}
+
+/// What waits in a queue, in the making.
+pub(super) fn waiting(stats: &QueueStats) -> Object {
+    let oldest = stats.oldest.map_or("null".to_owned(), |time| time.as_millis().to_string());
+    Object::new()
+        .raw("ready", &counted(stats.ready))
+        .raw("delayed", &counted(stats.delayed))
+        .raw("claimed", &counted(stats.claimed))
+        .raw("dead", &counted(stats.dead))
+        .raw("oldest_ms", &oldest)
+        .optional("paused", stats.paused.as_deref())
+}
+
 /// Shows what a queue has. One that nothing was ever put into is empty.
 #[utoipa::path(
     get,
@@ -137,15 +163,7 @@ async fn show(
     At((store, queue)): At<(String, String)>,
 ) -> Result<Response<Body>> {
     let stats = queues::stats(&who, app.store(&store)?, &queue).await?;
-    let oldest = stats.oldest.map_or("null".to_owned(), |time| time.as_millis().to_string());
-    let text = Object::new()
-        .text("name", &queue)
-        .raw("ready", &counted(stats.ready))
-        .raw("delayed", &counted(stats.delayed))
-        .raw("claimed", &counted(stats.claimed))
-        .raw("dead", &counted(stats.dead))
-        .raw("oldest_ms", &oldest)
-        .optional("paused", stats.paused.as_deref());
+    let text = waiting(&stats).text("name", &queue);
     Ok(json(StatusCode::OK, text.finish()))
 }
 

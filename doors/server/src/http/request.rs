@@ -197,6 +197,18 @@ impl Content {
         ];
         Mark::new(who, chosen, &parts).map(Some)
     }
+
+    /// Refuses an idempotency key where what is asked for is not done in one commit, and is the same when
+    /// it is done again.
+    pub fn without_mark(&self, who: &Identity) -> Result<()> {
+        match self.mark(who)? {
+            None => Ok(()),
+            Some(_) => {
+                Err(Problem::invalid("an idempotency key is for what is done in one commit")
+                    .hint("Leave out Idempotency-Key: what is done is not done again."))
+            }
+        }
+    }
 }
 
 fn stored(bytes: Bytes) -> Result<Json> {

@@ -2,6 +2,9 @@
 
 use keyward::records::{Read, Record};
 use keyward::{Entry, Json, Key};
+use serde::Serialize;
+
+use crate::problem::{Problem, Result};
 
 /// A JSON object in the making.
 #[derive(Debug)]
@@ -77,6 +80,11 @@ impl Object {
 /// A text as JSON has it.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+/// Something as JSON.
+pub(crate) fn told(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Problem::new("internal", error.to_string()))
 }
 
 /// An entry with its key, as JSON.

@@ -38,6 +38,7 @@ const LISTED_TTL_MS: u64 = 60_000;
 const INSTRUCTIONS: &str = "Keyward keeps data. What agents keep for a user are entries in namespaces \
     (agent_…): begin with agent_namespaces. Records are in declared spaces (record_…): begin with the \
     resource keyward://schema. Documents that are kept in git are in registries (registry_…), if there are \
+    any. Agreements under work, with their policies and issues, are in workspaces (agreement_…), if there are \
     any. Entries and records have versions: give one as if_version to change just \
     what you have read. A call that did not work says what to call next.";
 

@@ -38,7 +38,8 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 /// what has been gathered in memory. Who is not answered by then is told that the outcome is unknown.
 ///
 /// Nothing of the configuration counts that is about listening, credentials or rates. Registries are run
-/// when they are asked to, and neither on time nor after pushes; nor are their consumers told.
+/// when they are asked to, and neither on time nor after pushes; nor are their consumers told. Tasks of
+/// workspaces are worked on, since somebody may wait for one; pages are not watched.
 pub async fn serve_mcp(
     config: &Config,
     data: &Data,
@@ -51,6 +52,7 @@ pub async fn serve_mcp(
     let (app, scribe) = App::open(config, data, None, lifecycle.clone()).await.map_err(unopened)?;
     let shared = Shared::new(app.clone(), config.mcp.fixtures).map_err(unopened)?;
     let lines = Lines::new(input, output, app.limits(), lifecycle.clone());
+    app.agreements().start_workers(&lifecycle);
     let (finish, finished) = oneshot::channel::<()>();
     let serving = async {
         let session = async {
@@ -78,7 +80,7 @@ pub async fn serve_mcp(
             tracing::warn!("stopped before the last words were read");
             return drop(finish);
         }
-        app.registries().close(app.limits().drain_time_max).await;
+        app.close_background().await;
         let settled = app.stores().settled();
         if timeout(app.limits().drain_time_max, settled).await.is_err() {
             tracing::warn!("stopped before every line was left: leases end what is still there");

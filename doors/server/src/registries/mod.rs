@@ -3,7 +3,6 @@
 mod claimed;
 mod course;
 mod pushes;
-mod tasks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +14,8 @@ use tokio::sync::{Notify, broadcast};
 
 pub(crate) use claimed::{Claimed, claimed};
 pub(crate) use course::{Course, Stage};
-use tasks::Tasks;
 
+use crate::background::{Pauses, Tasks};
 use crate::config::{Config, RegistryConfig};
 use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
@@ -25,10 +24,6 @@ use crate::stores::Stores;
 
 /// How much of a run's progress somebody who watches may be behind before some is left out.
 const PROGRESS_BEHIND_MAX: usize = 64;
-/// How long it is waited after the store did not answer, another run was in the way or the source could not
-/// be read: doubled from the first to the last.
-const TROUBLE_MIN: Duration = Duration::from_secs(1);
-const TROUBLE_MAX: Duration = Duration::from_secs(30);
 
 /// The registries that a server keeps.
 #[derive(Debug, Default)]
@@ -175,11 +170,11 @@ impl Kept {
 
     /// Runs when it is time, until the server stops.
     async fn run_on_time(&self, lifecycle: &Lifecycle) {
-        let mut pause = TROUBLE_MIN;
+        let mut pauses = Pauses::new();
         let begin = |_moment| self.run(Trigger::Schedule);
         while let Err(error) = self.registry.keep_schedule(lifecycle.stopping(), begin).await {
             tracing::warn!(registry = self.registry.name(), %error, "no run is begun on time now");
-            if !paused(lifecycle, &mut pause).await {
+            if !pauses.wait(lifecycle).await {
                 return;
             }
         }
@@ -187,23 +182,13 @@ impl Kept {
 
     /// Tells consumers of changes, until the server stops.
     async fn tell_consumers(&self, lifecycle: &Lifecycle) {
-        let mut pause = TROUBLE_MIN;
+        let mut pauses = Pauses::new();
         while let Err(error) = self.registry.work(lifecycle.stopping()).await {
             tracing::warn!(registry = self.registry.name(), %error, "consumers cannot be told now");
-            if !paused(lifecycle, &mut pause).await {
+            if !pauses.wait(lifecycle).await {
                 return;
             }
         }
-    }
-}
-
-/// Waits after trouble, longer each time; whether the server goes on.
-async fn paused(lifecycle: &Lifecycle, pause: &mut Duration) -> bool {
-    let time = *pause;
-    *pause = (time * 2).min(TROUBLE_MAX);
-    tokio::select! {
-        () = lifecycle.stopping() => false,
-        () = tokio::time::sleep(time) => true,
     }
 }
 

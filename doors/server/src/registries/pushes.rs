@@ -2,7 +2,8 @@
 
 use keyward::registry::{Synced, Trigger};
 
-use super::{Kept, TROUBLE_MIN, paused};
+use super::Kept;
+use crate::background::Pauses;
 use crate::lifecycle::Lifecycle;
 
 /// How often a run that fails is tried. Then the next push, or the schedule, begins one.
@@ -18,7 +19,7 @@ impl Kept {
                 () = lifecycle.stopping() => return,
                 () = self.pushed.notified() => {}
             }
-            let mut pause = TROUBLE_MIN;
+            let mut pauses = Pauses::new();
             let mut failures = 0;
             loop {
                 match self.run(Trigger::Webhook).await {
@@ -31,7 +32,7 @@ impl Kept {
                         break;
                     }
                 }
-                if !paused(lifecycle, &mut pause).await {
+                if !pauses.wait(lifecycle).await {
                     return;
                 }
             }

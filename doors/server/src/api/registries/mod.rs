@@ -7,6 +7,7 @@ pub(crate) mod runs;
 
 use keyward::registry::{Migrated, Status};
 
+use crate::api::reach::admit_to;
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
@@ -16,13 +17,7 @@ use crate::registries::Kept;
 /// the scopes do not reach is told of in the same way as one that does not exist.
 pub(crate) fn reach<'a>(who: &Identity, app: &'a App, name: &str, need: Need) -> Result<&'a Kept> {
     let found = app.registries().get(name);
-    who.require(need, &target(name, found))?;
-    if who.caller().user_id().is_some() {
-        return Err(Problem::forbidden(
-            "registries are the store's, and this credential is bound to a user",
-        )
-        .hint("Use a credential that is not bound to a user."));
-    }
+    admit_to(who, need, &target(name, found), "registries")?;
     found.ok_or_else(|| {
         Problem::new("unknown-registry", format!("there is no registry called {name:?}"))
             .hint("GET /v1/registries lists those that this credential reaches.")

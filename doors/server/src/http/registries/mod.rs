@@ -13,21 +13,22 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use keyward::registry::{Migrated, Status};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::json;
-use super::queues::counted;
-use super::request::{At, Content, Parameters};
+use super::names::{Names, PageOfNames, after, names};
+use super::queues::{WaitingBody, waiting};
+use super::request::{At, Content};
 use super::stores::answer;
-use super::text::{Object, quoted};
+use super::text::{Object, quoted, told};
 use crate::api::registries;
 use crate::app::App;
 use crate::auth::{Identity, Need};
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::problem::{ProblemAnswers, Result};
 use crate::registries::Kept;
 
 pub(super) use hook::routes as hooks;
@@ -46,19 +47,6 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .merge(runs::routes())
         .merge(events::routes())
         .merge(queue::routes())
-}
-
-/// Where a page of names begins, and how long it is.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct PageOfNames {
-    /// At most so many items.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-    /// The `next` of the page before.
-    #[param(max_length = 500)]
-    after: Option<String>,
 }
 
 /// A registry.
@@ -150,20 +138,6 @@ struct RunningBody {
     run: Option<runs::RegistryRunBody>,
 }
 
-/// What waits for consumers. Numbers are counted up to 100,000.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes what is written as text")]
-struct WaitingBody {
-    ready: super::queues::CountBody,
-    delayed: super::queues::CountBody,
-    claimed: super::queues::CountBody,
-    dead: super::queues::CountBody,
-    /// How long the first in line has waited, in milliseconds; null if there is none.
-    oldest_ms: Option<i64>,
-    /// Why consumers are told nothing; null if they are.
-    paused: Option<String>,
-}
-
 /// How a registry stands, as text.
 pub(crate) fn standing(kept: &Kept, status: &Status) -> Result<String> {
     let Status { last_run, last_commit, entries, running, queue } = status;
@@ -184,13 +158,8 @@ pub(crate) fn standing(kept: &Kept, status: &Status) -> Result<String> {
         .optional("lastCommit", last_commit.as_deref())
         .raw("entries", &entries)
         .raw("running", &running)
-        .raw("queue", &queue::waiting(queue).finish());
+        .raw("queue", &waiting(queue).finish());
     Ok(object.finish())
-}
-
-/// Something as JSON.
-pub(super) fn told(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Problem::new("internal", error.to_string()))
 }
 
 /// Shows a registry: its last run, what runs now, what is due, what waits for consumers.
@@ -251,39 +220,7 @@ async fn migrate(
 ) -> Result<Response<Body>> {
     registries::reach(&who, &app, &name, Need::Admin)?;
     let MigrateBody { dry_run } = content.read()?;
-    without_mark(&content, &who)?;
+    content.without_mark(&who)?;
     let migrated: Migrated = registries::migrate(&who, &app, &name, dry_run).await?;
     answer(&migrated)
 }
-
-/// Refuses an idempotency key where what is asked for is not done in one commit, and is the same when it is
-/// done again.
-fn without_mark(content: &Content, who: &Identity) -> Result<()> {
-    match content.mark(who)? {
-        None => Ok(()),
-        Some(_) => Err(Problem::invalid("an idempotency key is for what is done in one commit")
-            .hint("Leave out Idempotency-Key: what is done is not done again.")),
-    }
-}
-
-/// The longest `after`, in characters.
-const AFTER_MAX: usize = 500;
-
-/// The parameters of a page of names.
-fn names(asked: PageOfNames) -> Result<(Option<String>, usize)> {
-    Ok((after(asked.after)?, super::entries::page_limit(asked.limit)?))
-}
-
-/// Where a page begins.
-fn after(given: Option<String>) -> Result<Option<String>> {
-    match given {
-        Some(text) if text.chars().nth(AFTER_MAX).is_some() => {
-            Err(Problem::invalid(format!("after has at most {AFTER_MAX} characters"))
-                .hint("Give the next of the page before."))
-        }
-        given => Ok(given),
-    }
-}
-
-/// The parameters of a page of names, out of a request.
-type Names = Parameters<PageOfNames>;

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{told, without_mark};
+use super::told;
 use crate::api::registries::{reach, runs};
 use crate::app::App;
 use crate::auth::{Identity, Need};
@@ -146,7 +146,7 @@ async fn plan(
     reach(&who, &app, &name, Need::Write)?;
     let RegistryPlanBody { full, limit } = content.read()?;
     let limit = page_limit(limit.or(Some(STEPS_MAX)))?;
-    without_mark(&content, &who)?;
+    content.without_mark(&who)?;
     let options = SyncOptions { full, ..SyncOptions::default() };
     let plan = runs::plan(&who, &app, &name, &options).await?;
     Ok(json(StatusCode::OK, plan_text(&plan, limit)?))

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, Response, StatusCode};
 use keyward::Version;
 use keyward::registry::{Page, Policy};
 use serde::Deserialize;
@@ -14,20 +14,11 @@ use utoipa_axum::routes;
 use crate::api::registries::policies::{self, Listing};
 use crate::app::App;
 use crate::auth::Identity;
-use crate::http::answer::{empty, json};
-use crate::http::conditional::{etag, is_known};
+use crate::http::answer::{harmless, json, tagged};
 use crate::http::entries::page_limit;
 use crate::http::request::{At, Parameters};
 use crate::http::text::Object;
 use crate::problem::{ProblemAnswers, Result};
-
-/// What a browser does with a document that somebody else wrote: it shows it, and runs nothing of it.
-const HARMLESS: [(header::HeaderName, &str); 4] = [
-    (header::CONTENT_TYPE, "text/markdown; charset=utf-8"),
-    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::REFERRER_POLICY, "no-referrer"),
-];
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show)).routes(routes!(content))
@@ -145,26 +136,5 @@ async fn content(
 ) -> Result<Response<Body>> {
     let content = policies::content(&who, &app, &name, &policy).await?;
     let tag = Version::parse(&content.policy.sha);
-    tagged(&headers, &tag, || {
-        let mut response = Response::new(Body::from(content.bytes));
-        for (name, value) in HARMLESS {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
-        }
-        response
-    })
-}
-
-/// The answer with its tag, without a body if the client has it.
-fn tagged(
-    headers: &HeaderMap,
-    tag: &Version,
-    whole: impl FnOnce() -> Response<Body>,
-) -> Result<Response<Body>> {
-    let mut response = match is_known(headers, tag)? {
-        true => empty(StatusCode::NOT_MODIFIED),
-        false => whole(),
-    };
-    let (name, value) = etag(tag)?;
-    response.headers_mut().insert(name, value);
-    Ok(response)
+    tagged(&headers, &tag, || harmless("text/markdown; charset=utf-8", content.bytes))
 }

@@ -3,13 +3,12 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use keyward::queue::QueueStats;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Names, counted, names, without_mark};
+use super::{Names, names, waiting};
 use crate::api::registries::{queue, reach};
 use crate::app::App;
 use crate::auth::{Identity, Need};
@@ -51,18 +50,6 @@ struct QueueOfBody {
     items: Vec<MessageBody>,
     /// What to give as `after` for the next page; null at the end.
     next: Option<String>,
-}
-
-/// What waits, in the making.
-pub(super) fn waiting(stats: &QueueStats) -> Object {
-    let oldest = stats.oldest.map_or("null".to_owned(), |time| time.as_millis().to_string());
-    Object::new()
-        .raw("ready", &counted(stats.ready))
-        .raw("delayed", &counted(stats.delayed))
-        .raw("claimed", &counted(stats.claimed))
-        .raw("dead", &counted(stats.dead))
-        .raw("oldest_ms", &oldest)
-        .optional("paused", stats.paused.as_deref())
 }
 
 /// Shows what waits for the consumers of a registry, a page at a time by the names of policies.
@@ -161,7 +148,7 @@ async fn requeue_page(
 ) -> Result<Response<Body>> {
     reach(&who, &app, &name, Need::Write)?;
     let RequeueOfBody { limit, after } = content.read()?;
-    without_mark(&content, &who)?;
+    content.without_mark(&who)?;
     let (after, limit) = (super::after(after)?, page_limit(limit)?);
     let done = queue::requeue_page(&who, &app, &name, after.as_deref(), limit).await?;
     let text = Object::new()

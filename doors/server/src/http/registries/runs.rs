@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::plans::LeftBody;
-use super::{Names, names, told, without_mark};
+use super::{Names, names, told};
 use crate::api::registries::reach;
 use crate::api::registries::runs::{self, Begun};
 use crate::app::App;
@@ -141,7 +141,7 @@ async fn begin(
 ) -> Result<Response<Body>> {
     reach(&who, &app, &name, Need::Write)?;
     let BeginBody { full, allow_mass_delete } = content.read()?;
-    without_mark(&content, &who)?;
+    content.without_mark(&who)?;
     let wait = match asked.wait {
         true => app.waits().at_most(app.limits().answer_time_max),
         false => Duration::ZERO,

@@ -1,8 +1,9 @@
 //! Jobs: what workers do, how far they are, and what came of it.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use keyward::queue::Status;
 use rmcp::model::Tool;
 use serde_json::{Value, json};
@@ -20,7 +21,6 @@ use crate::http::queues::PageParameters;
 use crate::http::text::Object;
 use crate::mcp::arguments::read;
 use crate::problem::{Problem, Result};
-use crate::stores::Served;
 
 pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
     let kept = |need| stores(app, who, need).any(|served| served.jobs().is_ok());
@@ -90,7 +90,7 @@ pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
     tools
 }
 
-fn job_schema() -> Value {
+pub(super) fn job_schema() -> Value {
     gives(
         json!({
             "id": text("Its id."),
@@ -118,15 +118,19 @@ pub(super) async fn get(call: &Call) -> Result<Done> {
     let wait = call.app.waits().bounded(arguments.take("wait")?.unwrap_or(0.0))?;
     arguments.finish()?;
     if !wait.is_zero() {
-        let waiting = ended(call, served, &id, wait);
-        call.app.waits().during(wait, call.app.lifecycle(), waiting).await?;
+        let statuses = jobs::watch(&call.who, served, &id).await?;
+        ended(call, statuses, wait).await?;
     }
     Ok(Done::Told(job(&jobs::show(&call.who, served, &id).await?)?))
 }
 
 /// Waits until a job has ended, or for some time, and tells how far it is.
-async fn ended(call: &Call, served: &Served, id: &str, wait: Duration) -> Result<()> {
-    let mut statuses = Box::pin(jobs::watch(&call.who, served, id).await?);
+pub(super) async fn ended(
+    call: &Call,
+    statuses: impl Stream<Item = Result<Status>>,
+    wait: Duration,
+) -> Result<()> {
+    let mut statuses = pin!(statuses);
     let mut told = None;
     let watching = async {
         while let Some(status) = statuses.next().await {
@@ -142,7 +146,8 @@ async fn ended(call: &Call, served: &Served, id: &str, wait: Duration) -> Result
         Ok(())
     };
     // In time or not: how it stands is told.
-    tokio::time::timeout(wait, watching).await.unwrap_or(Ok(()))
+    let in_time = async { tokio::time::timeout(wait, watching).await.unwrap_or(Ok(())) };
+    call.app.waits().during(wait, call.app.lifecycle(), in_time).await
 }
 
 pub(super) async fn list(call: &Call) -> Result<Done> {

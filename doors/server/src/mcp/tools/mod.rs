@@ -5,6 +5,8 @@
 
 mod agent_schemas;
 mod agents;
+mod agreement_schemas;
+mod agreements;
 mod jobs;
 mod locks;
 mod memory;
@@ -21,6 +23,7 @@ use keyward::records::LIMIT_DEFAULT;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::Value;
 
+use super::arguments::Arguments;
 use super::call::Call;
 use super::confirm::Ask;
 use crate::app::App;
@@ -48,6 +51,8 @@ enum Effect {
     Adds,
     /// It changes what is there; called again with the same arguments, nothing more happens.
     Sets,
+    /// It changes what is there; called again with the same arguments, it may do so again.
+    Changes,
     /// It takes away; called again with the same arguments, nothing more happens.
     Removes,
 }
@@ -56,8 +61,8 @@ impl Effect {
     fn annotations(self, title: &str) -> ToolAnnotations {
         ToolAnnotations::with_title(title)
             .read_only(self == Self::Reads)
-            .destructive(matches!(self, Self::Sets | Self::Removes))
-            .idempotent(self != Self::Adds)
+            .destructive(matches!(self, Self::Sets | Self::Changes | Self::Removes))
+            .idempotent(!matches!(self, Self::Adds | Self::Changes))
             .open_world(false)
     }
 }
@@ -84,6 +89,7 @@ pub(super) fn list(app: &App, who: &Identity) -> Vec<Tool> {
     tools.extend(locks::tools(app, who));
     tools.extend(jobs::tools(app, who));
     tools.extend(registries::tools(app, who));
+    tools.extend(agreements::tools(app, who));
     tools
 }
 
@@ -93,7 +99,7 @@ pub(super) fn is_known(name: &str) -> bool {
 }
 
 /// The tools that give pages: they take a limit, and say where to go on.
-const PAGED: [&str; 8] = [
+const PAGED: [&str; 9] = [
     "agent_keys",
     "agent_namespaces",
     "agent_search",
@@ -102,12 +108,13 @@ const PAGED: [&str; 8] = [
     "record_query",
     "record_near",
     "job_list",
+    "agreement_list_issues",
 ];
 /// How large the text of a page is at most, unless a single item is larger.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// All tools.
-const NAMES: [&str; 28] = [
+const NAMES: [&str; 32] = [
     "agent_get",
     "agent_set",
     "agent_patch",
@@ -136,6 +143,10 @@ const NAMES: [&str; 28] = [
     "registry_search",
     "registry_plan",
     "registry_run",
+    "agreement_read_policy",
+    "agreement_list_issues",
+    "agreement_move_issue",
+    "agreement_analyze",
 ];
 
 /// Does what a tool does. A page that is larger than an answer may be is asked for again, shorter: its
@@ -204,6 +215,10 @@ fn once(call: &Call) -> BoxFuture<'_, Result<Done>> {
         "registry_search" => Box::pin(registries::search(call)),
         "registry_plan" => Box::pin(registries::plan(call)),
         "registry_run" => Box::pin(registries::run(call)),
+        "agreement_read_policy" => Box::pin(agreements::read_policy(call)),
+        "agreement_list_issues" => Box::pin(agreements::list_issues(call)),
+        "agreement_move_issue" => Box::pin(agreements::move_issue(call)),
+        "agreement_analyze" => Box::pin(agreements::analyze(call)),
         name => {
             let unknown = Problem::not_found(format!("there is no tool called {name:?}"));
             Box::pin(ready(Err(unknown)))
@@ -219,6 +234,7 @@ pub(super) fn next(call: &Call, problem: &Problem) -> String {
         Some("lock") => locks::next(problem),
         Some("job") => jobs::next(problem),
         Some("registry") => registries::next(problem),
+        Some("agreement") => agreements::next(problem),
         _ => None,
     };
     next.unwrap_or_default()
@@ -251,4 +267,42 @@ fn store<'c>(call: &'c Call, named: Option<&str>) -> Result<&'c Served> {
         ))
         .hint("Call again with the argument store.")),
     }
+}
+
+/// What is meant, of what the server keeps under a name: what an argument names, or the only one that the
+/// caller reaches.
+fn named_or_only<'n>(
+    arguments: &mut Arguments,
+    one: &str,
+    all: &str,
+    mut reached: impl Iterator<Item = &'n str>,
+) -> Result<String> {
+    if let Some(named) = arguments.take_text(one)? {
+        return Ok(named);
+    }
+    match (reached.next(), reached.next()) {
+        (Some(only), None) => Ok(only.to_owned()),
+        (None, _) => Err(Problem::forbidden(format!("this credential reaches no {one}"))),
+        (Some(first), Some(second)) => Err(Problem::invalid(format!(
+            "there are several {all}, and none is named; {first:?} and {second:?} are two of them"
+        ))
+        .hint(format!("Call again with the argument {one}."))),
+    }
+}
+
+/// An argument that must be there.
+fn required(given: Option<String>, name: &str) -> Result<String> {
+    given.ok_or_else(|| {
+        Problem::invalid(format!("the argument {name} is missing"))
+            .hint("Look at the tool's input schema, and call it again; nothing was done.")
+    })
+}
+
+/// The beginning of a text, of at most so many bytes and of whole characters.
+fn beginning(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }

@@ -5,7 +5,7 @@ use rmcp::model::Tool;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::registry_schemas as schemas;
-use super::{Call, Done, Effect, tool};
+use super::{Call, Done, Effect, beginning, named_or_only, required, tool};
 use crate::api::registries::policies::{self, Listing};
 use crate::api::registries::{self, reach, runs};
 use crate::app::App;
@@ -93,20 +93,9 @@ pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
 
 /// The registry that is meant: the one that is named, or the only one that the caller reaches.
 fn named(call: &Call, arguments: &mut Arguments) -> Result<String> {
-    if let Some(named) = arguments.take_text("registry")? {
-        return Ok(named);
-    }
-    let mut reached = registries::list(&call.who, &call.app, Need::Read);
-    match (reached.next(), reached.next()) {
-        (Some(only), None) => Ok(only.registry.name().to_owned()),
-        (None, _) => Err(Problem::forbidden("this credential reaches no registry")),
-        (Some(first), Some(second)) => Err(Problem::invalid(format!(
-            "there are several registries, and none is named; {:?} and {:?} are two of them",
-            first.registry.name(),
-            second.registry.name()
-        ))
-        .hint("Call again with the argument registry.")),
-    }
+    let reached = registries::list(&call.who, &call.app, Need::Read);
+    let names = reached.map(|kept| kept.registry.name());
+    named_or_only(arguments, "registry", "registries", names)
 }
 
 pub(super) async fn status(call: &Call) -> Result<Done> {
@@ -238,13 +227,6 @@ fn in_words(progress: Progress) -> String {
     }
 }
 
-fn required(given: Option<String>, name: &str) -> Result<String> {
-    given.ok_or_else(|| {
-        Problem::invalid(format!("the argument {name} is missing"))
-            .hint("Look at the tool's input schema, and call it again; nothing was done.")
-    })
-}
-
 pub(super) fn next(problem: &Problem) -> Option<String> {
     Some(match problem.code() {
         "not-found" => "call registry_search or registry_list_policies to see what there is.",
@@ -256,13 +238,4 @@ pub(super) fn next(problem: &Problem) -> Option<String> {
         _ => return None,
     }
     .to_owned())
-}
-
-/// The beginning of a text, of at most so many bytes and of whole characters.
-fn beginning(text: &str, bytes_max: usize) -> &str {
-    let mut end = text.len().min(bytes_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod agents;
+mod agreements;
 mod client;
 mod confirming;
 mod isolation;

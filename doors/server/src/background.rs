@@ -6,9 +6,15 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::lifecycle::Lifecycle;
+
+/// How long it is waited after trouble: doubled from the first to the last.
+const TROUBLE_MIN: Duration = Duration::from_secs(1);
+const TROUBLE_MAX: Duration = Duration::from_secs(30);
+
 /// What goes on beside requests.
 #[derive(Debug)]
-pub(super) struct Tasks(Mutex<Option<JoinSet<()>>>);
+pub(crate) struct Tasks(Mutex<Option<JoinSet<()>>>);
 
 impl Default for Tasks {
     fn default() -> Self {
@@ -32,15 +38,33 @@ impl Tasks {
         let Some(mut tasks) = self.tasks().take() else { return };
         let ended = async { while tasks.join_next().await.is_some() {} };
         if timeout(time_max, ended).await.is_err() {
-            tracing::warn!(
-                "stopped before every run of a registry had ended: the next one goes on"
-            );
+            tracing::warn!("stopped before everything had ended: what comes next goes on with it");
             tasks.shutdown().await;
         }
     }
 
     fn tasks(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pauses after trouble, each longer than the one before.
+#[derive(Debug)]
+pub(crate) struct Pauses(Duration);
+
+impl Pauses {
+    pub fn new() -> Self {
+        Self(TROUBLE_MIN)
+    }
+
+    /// Waits; whether the server goes on.
+    pub async fn wait(&mut self, lifecycle: &Lifecycle) -> bool {
+        let time = self.0;
+        self.0 = (time * 2).min(TROUBLE_MAX);
+        tokio::select! {
+            () = lifecycle.stopping() => false,
+            () = tokio::time::sleep(time) => true,
+        }
     }
 }
 

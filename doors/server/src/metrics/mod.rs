@@ -1,11 +1,15 @@
 //! What is counted about requests.
 
+mod agreements;
+mod registries;
+
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::{MatchedPath, Request};
 use keyward::agents::Gathered;
+use keyward::models::Usage;
 use keyward::queue::Metrics as QueueMetrics;
 use keyward::registry::Metrics as RegistryMetrics;
 use keyward::{cache, locks};
@@ -16,6 +20,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use agreements::AgreementFamilies;
+use registries::RegistryFamilies;
 
 /// The route of a request, as it was declared: never what a client wrote, which has no bound and may
 /// be private. Cheap to clone.
@@ -111,72 +118,7 @@ pub(crate) struct Metrics {
     pub queues: QueueMetrics,
     agents: AgentMetrics,
     registries: RegistryFamilies,
-}
-
-/// A registry: there are few, and the configuration names them.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfRegistry {
-    registry: String,
-}
-
-/// What is counted about registries, by their names.
-#[derive(Debug)]
-struct RegistryFamilies {
-    succeeded: Family<OfRegistry, Counter>,
-    partial: Family<OfRegistry, Counter>,
-    failed: Family<OfRegistry, Counter>,
-    busy: Family<OfRegistry, Counter>,
-    added: Family<OfRegistry, Counter>,
-    updated: Family<OfRegistry, Counter>,
-    deleted: Family<OfRegistry, Counter>,
-    problems: Family<OfRegistry, Counter>,
-    blobs_read: Family<OfRegistry, Counter>,
-    conflicts: Family<OfRegistry, Counter>,
-    last_success_seconds: Family<OfRegistry, Gauge>,
-    run_seconds: Family<OfRegistry, Histogram, fn() -> Histogram>,
-}
-
-impl RegistryFamilies {
-    fn new() -> Self {
-        let histogram: fn() -> Histogram = || RegistryMetrics::default().run_seconds;
-        Self {
-            succeeded: Family::default(),
-            partial: Family::default(),
-            failed: Family::default(),
-            busy: Family::default(),
-            added: Family::default(),
-            updated: Family::default(),
-            deleted: Family::default(),
-            problems: Family::default(),
-            blobs_read: Family::default(),
-            conflicts: Family::default(),
-            last_success_seconds: Family::default(),
-            run_seconds: Family::new_with_constructor(histogram),
-        }
-    }
-
-    fn register(&self, registry: &mut Registry) {
-        for (name, about, family) in [
-            ("runs_succeeded", "Runs that left nothing undone", &self.succeeded),
-            ("runs_partial", "Runs that left some files alone", &self.partial),
-            ("runs_failed", "Runs that failed", &self.failed),
-            ("runs_busy", "Runs that were not begun beside another", &self.busy),
-            ("added", "Policies added", &self.added),
-            ("updated", "Policies updated", &self.updated),
-            ("deleted", "Policies deleted", &self.deleted),
-            ("problems", "Files and policies that runs left alone", &self.problems),
-            ("blobs_read", "Blobs read from git", &self.blobs_read),
-            ("conflicts", "Commits that were tried again", &self.conflicts),
-        ] {
-            registry.register(name, about, family.clone());
-        }
-        registry.register(
-            "last_success_seconds",
-            "When the last run ended that left nothing undone, in seconds since 1970",
-            self.last_success_seconds.clone(),
-        );
-        registry.register("run_seconds", "How long runs took", self.run_seconds.clone());
-    }
+    agreements: AgreementFamilies,
 }
 
 /// What is counted about agents' entries.
@@ -241,6 +183,7 @@ impl Metrics {
             queues: QueueMetrics::default(),
             agents: AgentMetrics::default(),
             registries: RegistryFamilies::new(),
+            agreements: AgreementFamilies::default(),
         };
         let registry = &mut metrics.registry;
         registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
@@ -281,28 +224,23 @@ impl Metrics {
         metrics.queues.register_queue(registry.sub_registry_with_prefix("queue"));
         metrics.agents.register(registry.sub_registry_with_prefix("agents"));
         metrics.registries.register(registry.sub_registry_with_prefix("registry"));
+        metrics.agreements.register(registry.sub_registry_with_prefix("agreements"));
         metrics
     }
 
     /// What a registry counts in, under its name.
     pub fn registry(&self, name: &str) -> RegistryMetrics {
-        let of = OfRegistry { registry: name.to_owned() };
-        let families = &self.registries;
-        let counter = |family: &Family<OfRegistry, Counter>| family.get_or_create(&of).clone();
-        RegistryMetrics {
-            succeeded: counter(&families.succeeded),
-            partial: counter(&families.partial),
-            failed: counter(&families.failed),
-            busy: counter(&families.busy),
-            added: counter(&families.added),
-            updated: counter(&families.updated),
-            deleted: counter(&families.deleted),
-            problems: counter(&families.problems),
-            blobs_read: counter(&families.blobs_read),
-            conflicts: counter(&families.conflicts),
-            last_success_seconds: families.last_success_seconds.get_or_create(&of).clone(),
-            run_seconds: families.run_seconds.get_or_create(&of).clone(),
-        }
+        self.registries.of(name)
+    }
+
+    /// What the tasks of a workspace count in, under its name.
+    pub fn tasks(&self, workspace: &str) -> QueueMetrics {
+        self.agreements.of(workspace)
+    }
+
+    /// Takes over what a workspace has spent on models.
+    pub fn spent(&self, workspace: &str, spent: Usage) {
+        self.agreements.spent(workspace, spent);
     }
 
     /// Takes over what is gathered about agents' entries.

@@ -1,0 +1,70 @@
+//! Agreements: pages, what was made of their policies, and their issues. They are the store's, and no
+//! user's.
+
+pub(crate) mod analysis;
+pub(crate) mod issues;
+pub(crate) mod pages;
+pub(crate) mod policies;
+pub(crate) mod tasks;
+
+use keyward::agreements::{PageId, QUEUE, SourceId};
+use keyward::queue::QueueStats;
+
+use super::reach::admit_to;
+use crate::agreements::Kept;
+use crate::app::App;
+use crate::auth::{Identity, Need, Target};
+use crate::problem::{Problem, Result};
+
+/// A workspace, for who may do this with it. What is refused does not depend on what there is: one that
+/// the scopes do not reach is told of in the same way as one that does not exist.
+pub(crate) fn reach<'a>(who: &Identity, app: &'a App, name: &str, need: Need) -> Result<&'a Kept> {
+    let found = app.agreements().get(name);
+    admit_to(who, need, &target(name, found), "agreements")?;
+    found.ok_or_else(|| {
+        Problem::new("unknown-workspace", format!("there is no workspace called {name:?}"))
+            .hint("GET /v1/agreements lists those that this credential reaches.")
+    })
+}
+
+/// What scopes are compared with. No store has the name of one that does not exist.
+fn target<'t>(workspace: &'t str, found: Option<&'t Kept>) -> Target<'t> {
+    Target::Agreements { workspace, store: found.map_or("", Kept::store) }
+}
+
+/// The workspaces in which a caller may do something, by name.
+pub(crate) fn list<'a>(
+    who: &'a Identity,
+    app: &'a App,
+    need: Need,
+) -> impl Iterator<Item = &'a Kept> {
+    let bound = who.caller().user_id().is_some();
+    app.agreements()
+        .iter()
+        .filter(move |kept| !bound && who.scopes().allow(need, &target(kept.name(), Some(kept))))
+}
+
+/// How a workspace stands: what of its tasks waits, and what is worked on.
+pub(crate) async fn status<'a>(
+    who: &Identity,
+    app: &'a App,
+    name: &str,
+) -> Result<(&'a Kept, QueueStats)> {
+    let kept = reach(who, app, name, Need::Read)?;
+    Ok((kept, kept.workspace.jobs().queue(QUEUE)?.stats().await?))
+}
+
+/// A page's id as a request has it.
+pub(crate) fn page_id(text: &str) -> Result<PageId> {
+    Ok(PageId::new(text)?)
+}
+
+/// A policy's id as a request has it.
+pub(crate) fn source_id(text: &str) -> Result<SourceId> {
+    Ok(SourceId::new(text)?)
+}
+
+/// Who did something, as issues and jobs remember it.
+fn name_of(who: &Identity) -> &str {
+    who.tenant().name()
+}

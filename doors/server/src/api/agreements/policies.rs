@@ -1,0 +1,122 @@
+//! The policies of a page: which there are, and what they say.
+
+use std::time::{Duration, Instant};
+
+use keyward::agreements::{Catalog, Course, Document, PageId, SourceId, Task};
+use keyward::extract::Language;
+use keyward::queue::{Job, Status, Submitted};
+
+use super::tasks::{ended, failed};
+use super::{page_id, reach, source_id};
+use crate::agreements::{Kept, SELF};
+use crate::app::App;
+use crate::auth::{Identity, Need};
+use crate::problem::{Problem, Result};
+
+/// How often a policy is tried to be made under one id, while jobs are remembered. Then ids are random.
+const TRIES_NAMED: usize = 16;
+
+/// Something that is at hand, or is being made.
+#[derive(Debug)]
+pub(crate) enum Asked<T> {
+    Made(T),
+    /// It is not there yet; this job makes it.
+    Making(Box<Job>),
+}
+
+/// The policies of a page, and what is known of each. If others work on them for longer than there is
+/// time, a job tells of them.
+pub(crate) async fn catalog(
+    who: &Identity,
+    app: &App,
+    name: &str,
+    page: &str,
+    wait: Duration,
+) -> Result<Asked<Catalog>> {
+    let kept = reach(who, app, name, Need::Read)?;
+    let page = page_id(page)?;
+    let untold = Course::untold();
+    let looking = async {
+        let looked = tokio::time::timeout(wait, kept.workspace.policies(&page, &untold)).await;
+        Ok(looked.ok().transpose()?)
+    };
+    if let Some(catalog) = app.waits().during(wait, app.lifecycle(), looking).await? {
+        return Ok(Asked::Made(catalog));
+    }
+    let submitted = kept.workspace.submit(Task::Policies { page }, SELF, None).await?;
+    Ok(Asked::Making(Box::new(ended(app, kept, submitted.id(), Duration::ZERO).await?)))
+}
+
+/// Which policy is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'w> {
+    pub page: &'w str,
+    pub source: &'w str,
+    /// In this language, else in the one it was written in.
+    pub language: Option<&'w str>,
+}
+
+/// A policy in a language. If it is not there yet, a job makes it, which all who ask for the same share.
+pub(crate) async fn document(
+    who: &Identity,
+    app: &App,
+    name: &str,
+    wanted: Wanted<'_>,
+    wait: Duration,
+) -> Result<Asked<Document>> {
+    let kept = reach(who, app, name, Need::Read)?;
+    let (page, source) = (page_id(wanted.page)?, source_id(wanted.source)?);
+    let language = wanted.language.map(language).transpose()?;
+    let until = Instant::now() + wait;
+    loop {
+        let cached = kept.workspace.cached_policy(&page, &source, language).await?;
+        if let Some(document) = cached {
+            return Ok(Asked::Made(document));
+        }
+        let id = making(kept, &page, &source, language).await?;
+        let left = until.saturating_duration_since(Instant::now());
+        let job = ended(app, kept, &id, left).await?;
+        match &job.status {
+            Status::Activity(_) => return Ok(Asked::Making(Box::new(job))),
+            Status::Trace(trace) => return Err(failed(&trace.message, &job.id)),
+            // What it made may be out of date again.
+            Status::Result(_) => {}
+        }
+    }
+}
+
+/// The job that makes a policy: the one that is under way, else a new one.
+async fn making(
+    kept: &Kept,
+    page: &PageId,
+    source: &SourceId,
+    language: Option<Language>,
+) -> Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    for part in [page.as_str(), source.as_str(), language.map_or("", Language::as_str)] {
+        hasher.update(&(part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let name = &hasher.finalize().to_hex()[..32];
+    let task = Task::Policy { page: page.clone(), source: source.clone(), language };
+    for at in 0..TRIES_NAMED {
+        let id = format!("policy-{name}-{at}");
+        let submitted = kept.workspace.submit(task.clone(), SELF, Some(id)).await?;
+        let Submitted::Duplicate { id, .. } = submitted else {
+            return Ok(submitted.id().to_owned());
+        };
+        let status = kept.workspace.jobs().status(&id).await?;
+        if status.is_some_and(|status| !status.is_final()) {
+            return Ok(id);
+        }
+    }
+    Ok(kept.workspace.submit(task, SELF, None).await?.id().to_owned())
+}
+
+/// A language as a request names it.
+fn language(text: &str) -> Result<Language> {
+    Language::parse(text).ok_or_else(|| {
+        Problem::invalid(format!("{text:?} is no language"))
+            .hint("Give a code of ISO 639-1, such as fr; nothing was done.")
+    })
+}
