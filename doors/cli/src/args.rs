@@ -9,7 +9,7 @@ use keyward::schema::Schema;
 use keyward::{Data, Store, StoreUrl};
 
 use crate::command::Command;
-use crate::config::Registries;
+use crate::config::{Agreements, Registries};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -207,6 +207,11 @@ impl Target {
     /// The registries that the config file declares.
     pub fn registries(&self) -> Result<Registries> {
         config::registries(self.config.as_deref())
+    }
+
+    /// The workspaces that the config file declares.
+    pub fn agreements(&self) -> Result<Agreements> {
+        config::agreements(self.config.as_deref())
     }
 
     /// Whether the store was named for this command, not for all of them.

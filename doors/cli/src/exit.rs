@@ -1,6 +1,8 @@
 //! How the command ends: one table of exit codes, shown by `--help` and the man page.
 
-use keyward::{ErrorKind, agents, cache, locks, migrate, queue, records, registry};
+use keyward::{ErrorKind, agents, agreements, cache, locks, migrate, queue, records, registry};
+
+use crate::agreements::failed;
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +32,7 @@ impl Exit {
         (Self::Done, "done"),
         (
             Self::Absent,
-            "the key or record is not there (get), or the message, dead letter, job or policy",
+            "the key or record is not there (get), or the message, dead letter, job, page, policy or issue",
         ),
         (
             Self::Invalid,
@@ -39,12 +41,14 @@ impl Exit {
         (
             Self::Conflict,
             "a condition did not hold (--if-version, --if-absent, --if-match, a unique index, an id \
-             that is taken), or too much would be deleted (sync); nothing was written",
+             that is taken), too much would be deleted (sync), or an issue cannot go there (issue move); \
+             nothing was written",
         ),
         (Self::Unable, "the store cannot do this: over a limit, or not supported by its engine"),
         (
             Self::Unavailable,
-            "the store is busy or out of reach, or the repository is (sync); nothing was done, try again",
+            "the store is busy or out of reach, or the repository, what pages come from, or the model is; \
+             nothing was done, try again",
         ),
         (Self::OutcomeUnknown, "it may or may not have been done; read before trying again"),
         (
@@ -71,7 +75,8 @@ impl Exit {
         (
             Self::Failed,
             "the command that makes the value failed, now or just before (cache run), or a consumer did \
-             (registry repair)",
+             (registry repair); a document cannot be read, or a model gives no answer that can be used \
+             (policy get, issue analyze)",
         ),
         (Self::Internal, "a fault in keyward; please report it"),
         (Self::Interrupted, "interrupted (Ctrl-C)"),
@@ -197,6 +202,20 @@ impl From<&queue::Error> for Exit {
             Error::Damaged { .. } => Self::Corrupt,
             // One this version does not know yet is not one the user can act on.
             _ => Self::Internal,
+        }
+    }
+}
+
+impl From<&agreements::Error> for Exit {
+    fn from(error: &agreements::Error) -> Self {
+        use agreements::Error;
+        match error {
+            Error::Store(error) => error.kind().into(),
+            Error::Lock(error) => error.into(),
+            Error::Cache(error) => error.into(),
+            Error::Queue(error) => error.into(),
+            Error::Source { retryable: false, .. } => Self::Place,
+            error => failed::exit(error.code()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use keyward::schema::Problems;
-use keyward::{ParseError, agents, cache, locks, migrate, queue, records, registry};
+use keyward::{ParseError, agents, agreements, cache, locks, migrate, queue, records, registry};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -107,6 +107,12 @@ impl Failure {
         self
     }
 
+    /// The same, saying whether trying again may help.
+    #[must_use]
+    pub fn retryable(self, retryable: bool) -> Self {
+        Self { retryable, ..self }
+    }
+
     /// The same with one more piece of advice.
     #[must_use]
     pub fn also(self, advice: &str) -> Self {
@@ -194,7 +200,7 @@ macro_rules! from_errors_of {
     };
 }
 
-from_errors_of!(agents, cache, locks, queue);
+from_errors_of!(agents, agreements, cache, locks, queue);
 
 impl From<registry::Error> for Failure {
     fn from(error: registry::Error) -> Self {

@@ -81,6 +81,32 @@ pub fn open_lines(file: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>)> {
     Ok((Box::new(opened), length))
 }
 
+/// A whole file, or standard input for `-`, of at most so many bytes.
+pub async fn whole_file(file: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+    let is_stdin = file == Path::new("-");
+    if is_stdin && io::stdin().is_terminal() {
+        note("reading from this terminal (Ctrl-D ends)");
+    }
+    let what = if is_stdin { "standard input".to_owned() } else { file.display().to_string() };
+    let path = file.to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        match is_stdin {
+            true => io::stdin().lock().take(bytes_max + 1).read_to_end(&mut bytes)?,
+            false => File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?,
+        };
+        Ok(bytes)
+    });
+    match read.await.map_err(io::Error::from).flatten() {
+        Ok(bytes) if bytes.len() as u64 > bytes_max => {
+            let message = format!("{what} has more than {bytes_max} bytes");
+            Err(Failure::new(Exit::Unable, "limit-exceeded", message))
+        }
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(Failure::file(format_args!("cannot read {what}"), &error)),
+    }
+}
+
 /// JSON as an argument.
 pub fn json(what: &str, text: &str) -> Result<Json> {
     /// What still fits a line.

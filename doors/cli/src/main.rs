@@ -1,5 +1,6 @@
 //! `keyward`: stores by URL from a shell.
 
+mod agreements;
 mod args;
 mod batch;
 mod command;
@@ -13,6 +14,7 @@ mod interrupt;
 mod line;
 mod output;
 mod pages;
+mod place;
 mod pretty;
 mod progress;
 mod queues;
@@ -38,6 +40,10 @@ use crate::output::Output;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // The process that takes one file apart has no arguments, configuration or threads of its own.
+    if let Some(code) = agreements::serve() {
+        return code;
+    }
     let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(usage(&error).code()),

@@ -38,6 +38,11 @@ impl Progress {
         Self::shown(&format!("{{spinner}} {what}, {{elapsed}}"), None, output)
     }
 
+    /// Work that says what it is doing.
+    pub fn telling(output: &Output) -> Self {
+        Self::shown("{spinner} {msg}, {elapsed}", None, output)
+    }
+
     fn shown(form: &str, total: Option<u64>, output: &Output) -> Self {
         if output.json() {
             return Self(ProgressBar::hidden());
@@ -58,6 +63,16 @@ impl Progress {
     /// So much more is done.
     pub fn advance(&self, by: u64) {
         self.0.inc(by);
+    }
+
+    /// It does this now.
+    pub fn tell(&self, what: &str) {
+        self.0.set_message(what.to_owned());
+    }
+
+    /// Whether nobody sees it.
+    pub fn is_hidden(&self) -> bool {
+        self.0.is_hidden()
     }
 
     /// So much is done in all.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::SignedDuration;
+use keyward::locks::Who;
 use keyward::queue::{Jobs, Options, PastAttempt, Queue};
 use keyward::{Json, Store, SystemClock};
 use serde_json::value::RawValue;
@@ -30,6 +31,12 @@ pub fn options() -> Options {
 pub fn person() -> String {
     let who = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
     who.unwrap_or_else(|| "keyward".to_owned())
+}
+
+/// Who works here, for those who list locks.
+pub fn worker() -> Who {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    Who::process(person(), host.trim())
 }
 
 /// Who works here: a person, a machine, a process.

@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use keyward::locks::Who;
 use keyward::registry::{self, Registry, Repository, ScheduleSetting, Settings};
 use keyward::{Data, Store, SystemClock};
-use keyward_server::without_schema;
 
 use crate::args::{self, Target};
 use crate::config::Registries;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
-use crate::queues::person;
+use crate::place;
+use crate::queues::worker;
 use crate::served::Served;
 
 /// A registry that no config file declares, and where repositories are kept.
@@ -228,29 +227,12 @@ impl<'t> Reach<'t> {
 
     /// The stores, and which of them a registry is in.
     async fn place(&self, settings: &Settings) -> Result<(Data, String)> {
-        let target = self.target;
-        let server = target.server()?;
-        // What was said for this command comes before what is written down.
-        if server.is_none() && target.store_is_asked_for() {
-            let data = without_schema(&target.url()?)?;
-            let place = data.registry_store(None)?.to_owned();
-            return Ok((data, place));
-        }
-        let data = match server.is_some() || target.schema_file_if_any()?.is_some() {
-            true => target.data().await?,
-            false => without_schema(&target.url()?)?,
-        };
-        let place = match server.as_ref().and_then(|server| server.store()) {
-            Some(named) => named.to_owned(),
-            None => data.registry_store(settings.store.as_deref())?.to_owned(),
-        };
-        Ok((data, place))
+        place::find(self.target, settings.store.as_deref(), Data::registry_store).await
     }
 
     fn registry(&self, name: &str, settings: Settings, store: &Store) -> Result<Registry> {
         let cache = self.cache.for_repository(&self.registries, &settings.repository)?;
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let who = Who::process(person(), host.trim());
+        let who = worker();
         let options = registry::Options { who, ..registry::Options::default() };
         Ok(Registry::open_with(name, store.clone(), settings, &cache, SystemClock, options)?)
     }

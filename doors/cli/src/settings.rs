@@ -326,6 +326,7 @@ impl Settings {
             audit_kept: self.audit.kept.map_or(plain.audit_kept, |kept| kept.0),
             queues: plain.queues,
             registries: plain.registries,
+            agreements: plain.agreements,
             agents: self.agents.options(),
             mcp: self.mcp.options(),
             clock: plain.clock,

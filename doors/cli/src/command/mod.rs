@@ -14,6 +14,7 @@ mod doctor;
 mod export;
 mod get;
 mod import;
+mod issue;
 mod job;
 mod key;
 mod lock;
@@ -21,6 +22,8 @@ mod ls;
 mod man;
 mod mcp;
 mod migrate;
+mod page;
+mod policy;
 mod put;
 mod queue;
 mod record;
@@ -67,6 +70,9 @@ pub enum Command {
     Agent(Box<agent::Arguments>),
     Sync(Box<sync::Arguments>),
     Registry(Box<registry::Arguments>),
+    Page(Box<page::Arguments>),
+    Policy(Box<policy::Arguments>),
+    Issue(Box<issue::Arguments>),
     Lock(lock::Arguments),
     Cache(cache::Arguments),
     Queue(queue::Arguments),
@@ -114,6 +120,9 @@ impl Command {
             Self::Agent(arguments) => agent::run(*arguments, target, output).await,
             Self::Sync(arguments) => sync::run(*arguments, target, output).await,
             Self::Registry(arguments) => registry::run(*arguments, target, output).await,
+            Self::Page(arguments) => page::run(*arguments, target, output).await,
+            Self::Policy(arguments) => policy::run(*arguments, target, output).await,
+            Self::Issue(arguments) => issue::run(*arguments, target, output).await,
             Self::Lock(arguments) => lock::run(arguments, target, output).await,
             Self::Cache(arguments) => cache::run(arguments, target, output).await,
             Self::Queue(arguments) => queue::run(arguments, target, output).await,

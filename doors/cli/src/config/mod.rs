@@ -1,6 +1,8 @@
 //! Which store and which schema is meant: the flag, the environment or a config file; and what else a
 //! config file declares.
 
+mod agreements;
+mod problem;
 mod registries;
 
 use std::collections::BTreeMap;
@@ -10,9 +12,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use keyward::registry;
+use keyward::{agreements as workspace, registry};
 use serde::Deserialize;
 
+pub use self::agreements::Agreements;
 pub use self::registries::Registries;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -56,6 +59,9 @@ struct Config {
     /// Documents that are kept in git, by the names of their registries.
     #[serde(default)]
     registries: BTreeMap<String, registry::Settings>,
+    /// Agreements under work, by the names of their workspaces.
+    #[serde(default)]
+    agreements: BTreeMap<String, workspace::Settings>,
 }
 
 /// The URL of the store: `given` (by flag or environment), else what the config file `config` says,
@@ -121,7 +127,7 @@ pub fn registries(config: Option<&Path>) -> Result<Registries> {
     let Config { registries, cache, .. } = parse(&path, &text)?;
     let problems = registries::problems(&registries, &text);
     if !problems.is_empty() {
-        return Err(unusable(&path).drawn(registries::drawn(&path, &problems)));
+        return Err(unusable(&path).drawn(problem::drawn(&path, &problems)));
     }
     let folder = folder(&path);
     let beside = |(name, settings): (String, registry::Settings)| (name, settings.beside(folder));
@@ -130,6 +136,21 @@ pub fn registries(config: Option<&Path>) -> Result<Registries> {
         cache: cache.map(|cache| folder.join(cache)).or_else(usual),
         file: Some(path),
     })
+}
+
+/// The workspaces that the config file declares; what they name is relative to it. Refused if one of them
+/// makes no sense, with all that is wrong.
+pub fn agreements(config: Option<&Path>) -> Result<Agreements> {
+    let Some((path, text)) = read(config)? else { return Ok(Agreements::default()) };
+    let Config { agreements, .. } = parse(&path, &text)?;
+    let problems = agreements::problems(&agreements, &text);
+    if !problems.is_empty() {
+        return Err(unusable(&path).drawn(problem::drawn(&path, &problems)));
+    }
+    let folder = folder(&path);
+    let beside = |(name, settings): (String, workspace::Settings)| (name, settings.beside(folder));
+    let declared = agreements.into_iter().map(beside).collect();
+    Ok(Agreements { declared, file: Some(path) })
 }
 
 /// Where what is fetched is kept when nobody says: below the user's cache directory, if there is one.

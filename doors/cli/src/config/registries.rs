@@ -1,10 +1,11 @@
 //! The registries of a config file, and what is wrong with them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use keyward::registry::{Settings, SettingsProblem};
-use toml::de::{DeTable, DeValue};
+use keyward::registry::Settings;
+
+use super::problem::{Found, Problem};
 
 /// The registries that a config file declares.
 #[derive(Debug, Clone, Default)]
@@ -17,30 +18,15 @@ pub struct Registries {
     pub file: Option<PathBuf>,
 }
 
-/// Something that is wrong, with the line that says it.
-pub struct Problem {
-    line: usize,
-    what: SettingsProblem,
-}
-
 /// All that is wrong with registries that a text declares.
 pub fn problems(declared: &BTreeMap<String, Settings>, text: &str) -> Vec<Problem> {
-    let lines = Lines::of(text);
-    let mut problems = Vec::new();
-    let mut add = |name: &str, setting: String, reason: String| {
-        let line = lines.of_setting(name, &setting);
-        let setting = match setting.as_str() {
-            "" => format!("registries.{name}"),
-            setting => format!("registries.{name}.{setting}"),
-        };
-        problems.push(Problem { line, what: SettingsProblem { setting, reason } });
-    };
+    let mut found = Found::in_table("registries", text);
     for (name, settings) in declared {
         if let Err(problem) = Settings::check_name(name) {
-            add(name, String::new(), problem.reason);
+            found.add(name, "", problem.reason);
         }
         for problem in settings.check().err().unwrap_or_default() {
-            add(name, problem.setting, problem.reason);
+            found.add(name, &problem.setting, problem.reason);
         }
     }
     let places = |settings: &Settings| (settings.store.clone(), settings.prefix.clone());
@@ -51,53 +37,17 @@ pub fn problems(declared: &BTreeMap<String, Settings>, text: &str) -> Vec<Proble
                 "has the same store and prefix as registries.{other}, and each would delete what the \
                  other has; give one of them a prefix, or a store of its own"
             );
-            add(name, String::new(), reason);
+            found.add(name, "", reason);
         }
     }
-    problems.sort_by_key(|problem| problem.line);
-    problems
-}
-
-/// Problems for people, a line each.
-pub fn drawn(file: &Path, problems: &[Problem]) -> String {
-    let line = |problem: &Problem| {
-        let Problem { line, what: SettingsProblem { setting, reason } } = problem;
-        format!("  {}:{line}: {setting}: {reason}", file.display())
-    };
-    problems.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// Where a text says what.
-struct Lines<'t> {
-    text: &'t str,
-    file: Option<DeTable<'t>>,
-}
-
-impl<'t> Lines<'t> {
-    fn of(text: &'t str) -> Self {
-        Self { text, file: DeTable::parse(text).ok().map(|file| file.into_inner()) }
-    }
-
-    /// The line of a setting; of one that is left out, that of what it would be in.
-    fn of_setting(&self, name: &str, setting: &str) -> usize {
-        let mut place = 0;
-        let mut table = self.file.as_ref();
-        for member in ["registries", name].into_iter().chain(setting.split('.')) {
-            let found = table
-                .and_then(|table| table.iter().find(|(key, _)| key.get_ref().as_ref() == member));
-            let Some((key, value)) = found else { break };
-            place = key.span().start;
-            table = match value.get_ref() {
-                DeValue::Table(table) => Some(table),
-                _ => None,
-            };
-        }
-        1 + self.text[..place].matches('\n').count()
-    }
+    found.problems()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::problem::drawn;
     use super::*;
 
     fn told(text: &str) -> Vec<String> {

@@ -1,10 +1,13 @@
 //! A small set of data to look at.
 
+mod agreements;
+
 use keyward::locks::{LockPath, Locks, Mode, Options as LockOptions, Request};
 use keyward::queue::{JobOptions, Jobs, Message, Options as QueueOptions, Queue};
 use keyward::records::{Caller, Draft};
 use keyward::schema::Schema;
 use keyward::{Bindings, Data, Json, Key, Put, SystemClock};
+use keyward_server::WorkspaceConfig;
 
 use crate::failure::{Failure, Result};
 
@@ -32,11 +35,24 @@ const RECORDS: &[(&str, &str, &str, &str, &str)] = &[
 /// The stores and spaces of the demo.
 pub fn data(url: &str) -> Result<Data> {
     Ok(Data::new(Schema::parse(include_str!("schema.toml"), "the demo's schema")?)
-        .at(STORE, url)?)
+        .at(STORE, url)?
+        .at(agreements::STORE, agreements::url_beside(url))?)
+}
+
+/// The workspaces of the demo.
+pub fn workspaces() -> Result<Vec<WorkspaceConfig>> {
+    Ok(vec![agreements::workspace()?])
 }
 
 /// Puts in what is to be looked at, unless it is there already.
-pub async fn fill(data: &Data) -> Result {
+pub async fn fill(data: &Data, workspaces: &[WorkspaceConfig]) -> Result {
+    for workspace in workspaces {
+        agreements::fill(data, workspace).await?;
+    }
+    fill_store(data).await
+}
+
+async fn fill_store(data: &Data) -> Result {
     let store = data.records(STORE).await?.store().clone();
     let greeting = Key::from_segments(["welcome"]).map_err(unmade)?;
     if store.get(&greeting).await?.is_some() {

@@ -4,16 +4,19 @@
 
 mod agent;
 mod agents;
+mod agreements;
 mod batches;
 mod caching;
 mod config;
 mod consumers;
 mod copying;
 mod crowd;
+mod desks;
 mod discretion;
 mod doctoring;
 mod entries;
 mod installing;
+mod issues;
 mod keys;
 mod killing;
 mod listing;
@@ -21,6 +24,7 @@ mod locking;
 mod mcp;
 mod migrating;
 mod moving;
+mod ollama;
 mod questions;
 mod queues;
 mod readme;

@@ -7,6 +7,7 @@ use keyward::Data;
 use keyward_server::serve_mcp;
 
 use super::serve;
+use crate::agreements::kept;
 use crate::args::Target;
 use crate::demo;
 use crate::failure::Result;
@@ -61,7 +62,11 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     let data = served(&arguments, target).await?;
     let mut config = target.settings()?.config()?;
     config.mcp.fixtures = arguments.mcp_conformance;
-    if !arguments.demo {
+    if arguments.demo {
+        config.agreements = demo::workspaces()?;
+        demo::fill(&data, &config.agreements).await?;
+    } else {
+        config.agreements = kept(&target.agreements()?)?;
         config.registries = serve::registered(&target.registries()?, &arguments.cache)?;
     }
     let mut signals = Signals::listen()?;
@@ -77,7 +82,5 @@ async fn served(arguments: &Arguments, target: &Target) -> Result<Data> {
         return serve::declared(target).await;
     }
     let asked_for = target.store_is_asked_for().then(|| target.url()).transpose()?;
-    let data = demo::data(asked_for.as_deref().unwrap_or(demo::STORE_DEFAULT))?;
-    demo::fill(&data).await?;
-    Ok(data)
+    demo::data(asked_for.as_deref().unwrap_or(demo::STORE_DEFAULT))
 }

@@ -1,10 +1,11 @@
-use std::collections::BTreeMap;
+mod in_force;
+
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use keyward::{Data, registry};
+use keyward::Data;
 use keyward_server::{
     Config, RegistryConfig, STORE_DEFAULT, Server, StartError, TRACED, Traces, without_schema,
 };
@@ -14,8 +15,10 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
+use self::in_force::{InForce, place, places};
+use crate::agreements::kept;
 use crate::args::Target;
-use crate::config::Registries;
+use crate::config::{Agreements, Registries};
 use crate::demo;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -35,7 +38,7 @@ use crate::signals::Signals;
 /// it needs a key to begin with, and --tls-cert with --tls-key, or --plaintext.
 ///
 /// Registries that the config file declares are synced when their schedules say, and their consumers are
-/// told of changes.
+/// told of changes. Workspaces of agreements that it declares are kept: their tasks are worked off here.
 ///
 /// Flags come before variables, and those before the table server of the config file (--config FILE,
 /// ./keyward.toml, ~/.config/keyward/config.toml). --check shows what is in force.
@@ -173,8 +176,18 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         true => Registries::default(),
         false => target.registries()?,
     };
-    let config =
-        Config { registries: registered(&registries, &arguments.cache)?, ..settings.config()? };
+    let agreements = match arguments.demo {
+        true => Agreements::default(),
+        false => target.agreements()?,
+    };
+    let config = Config {
+        registries: registered(&registries, &arguments.cache)?,
+        agreements: match arguments.demo {
+            true => demo::workspaces()?,
+            false => kept(&agreements)?,
+        },
+        ..settings.config()?
+    };
     let filter = filter(&level)?;
     let traces = otlp.as_deref().map(Traces::open).transpose().map_err(|reason| {
         Failure::invalid(format!("traces cannot be told: {reason}"))
@@ -188,12 +201,23 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
                 Failure::from(error).at(format_args!("registries.{}", registry.name))
             })?;
         }
-        return show(&data, Settings::of(&config, form, level, otlp), registries, output);
+        for workspace in &config.agreements {
+            data.agreements_store(workspace.settings.store.as_deref()).map_err(|error| {
+                Failure::from(error).at(format_args!("agreements.{}", workspace.name))
+            })?;
+        }
+        let shown = InForce {
+            stores: places(&data),
+            server: Settings::of(&config, form, level, otlp),
+            registries: registries.declared,
+            agreements: agreements.declared,
+        };
+        return shown.write(output);
     }
     log(form, filter, traces.as_ref());
     allow_connections();
     if arguments.demo {
-        demo::fill(&data).await?;
+        demo::fill(&data, &config.agreements).await?;
     }
     let server = Server::bind(&config, &data).await.map_err(not_started)?;
     let mut signals = Signals::listen()?;
@@ -293,42 +317,6 @@ fn stores(data: &Data) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Where a store is.
-fn place(data: &Data, store: &str) -> String {
-    let place = data.url(store).unwrap_or_default();
-    // What stands between :// and @ may be a password.
-    match place.split_once("://").zip(place.rsplit_once('@')) {
-        Some(((engine, _), (_, place))) => format!("{engine}://…@{place}"),
-        None => place,
-    }
-}
-
-/// What is in force.
-#[derive(Serialize)]
-struct InForce {
-    /// Where each store is, without passwords.
-    stores: BTreeMap<String, String>,
-    server: Settings,
-    /// What says where secrets are, and not what they are.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    registries: BTreeMap<String, registry::Settings>,
-}
-
-/// Shows what is in force, as a config file would say it.
-fn show(data: &Data, server: Settings, registries: Registries, output: &mut Output) -> Result {
-    let stores = data.schema().stores.iter();
-    let stores = stores.map(|store| (store.name.clone(), place(data, &store.name))).collect();
-    let shown = InForce { stores, server, registries: registries.declared };
-    if output.json() {
-        output.write_json(&shown)?;
-    } else {
-        let text = toml::to_string(&shown)
-            .map_err(|error| Failure::invalid(format!("this cannot be shown: {error}")))?;
-        write!(output, "{text}")?;
-    }
-    output.flush()
-}
-
 pub(super) fn filter(level: &str) -> Result<EnvFilter> {
     // The protocol's library would log what is stored.
     EnvFilter::try_new(format!("{level},rmcp=error")).map_err(|error| {
@@ -366,6 +354,7 @@ pub(super) fn not_started(error: StartError) -> Failure {
             "Give a JSON Web Key Set with public keys, each with its kid, or where it is published."
         }
         StartError::Registry { .. } => "Correct what the config file says of the registry.",
+        StartError::Agreements { .. } => "Correct what the config file says of the workspace.",
         StartError::Tls { .. } => "Give a certificate and its private key as PEM files.",
         _ => "Look at the store's URL and place.",
     };
