@@ -1,5 +1,7 @@
 //! Having a model compare an agreement with its policies, and keeping what it finds.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use keyward_engine::{Commit, Json, Outcome, Put};
 use keyward_extract::Format;
@@ -160,13 +162,13 @@ impl Workspace {
         &self,
         page: &Page,
         course: &Course,
-    ) -> Result<(Vec<Document>, Vec<Unread>)> {
+    ) -> Result<(Vec<Arc<Document>>, Vec<Unread>)> {
         let (mut documents, mut unread) = (Vec::new(), Vec::new());
         for attachment in &page.attachments {
             let source = &attachment.source;
             let language = self.options().analysis_language;
             match self.policy(&page.id, source, language, course).await {
-                Ok(document) => documents.push(document),
+                Ok(document) => documents.push(Arc::new(document)),
                 Err(Error::Extract(error)) if !error.retryable() => {
                     unread.push(Unread { source: source.clone(), reason: error.to_string() });
                 }
@@ -180,7 +182,7 @@ impl Workspace {
         &self,
         models: &Models,
         compared: &Compared<'_>,
-        documents: &[Document],
+        documents: &[Arc<Document>],
         course: &Course,
     ) -> Result<(Vec<Finding>, Vec<Receipt>)> {
         let prompt = prompts::analyze()?;
@@ -200,7 +202,7 @@ impl Workspace {
                 ])?;
                 request.schema = Some(prompts::analysis_schema());
                 let (answer, receipt) = models.json::<Answer>(&request).await?;
-                findings.extend(answer.issues.into_iter().map(|issue| issue.about(document)));
+                findings.extend(located(answer, document).await?);
                 receipts.push(receipt);
             }
         }
@@ -242,7 +244,7 @@ impl Compared<'_> {
 }
 
 impl Answered {
-    /// What a model said, with passages looked up where they stand.
+    /// What it says, with passages looked up in the document.
     fn about(self, document: &Document) -> Finding {
         let parts = self.description.into_iter().filter_map(|part| match part {
             AnsweredPart { excerpt: Some(excerpt), .. } if !excerpt.trim().is_empty() => {
@@ -269,8 +271,16 @@ impl Answered {
     }
 }
 
+/// What a model said, with passages looked up where they stand: in a thread of its own, since looking for
+/// one that is not quite there takes time.
+async fn located(answer: Answer, document: &Arc<Document>) -> Result<Vec<Finding>> {
+    let document = document.clone();
+    let look = move || answer.issues.into_iter().map(|issue| issue.about(&document)).collect();
+    tokio::task::spawn_blocking(look).await.map_err(|error| Error::Invalid(error.to_string()))
+}
+
 /// What an analysis is made of.
-fn fingerprint(models: &Models, body: &str, documents: &[Document]) -> Result<String> {
+fn fingerprint(models: &Models, body: &str, documents: &[Arc<Document>]) -> Result<String> {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
         hash.update((text.len() as u64).to_be_bytes());

@@ -1,5 +1,6 @@
 //! What can be done, each as a job that is watched and can be cancelled.
 
+use keyward_cache::Purged;
 use keyward_engine::Json;
 use keyward_extract::Language;
 use keyward_locks::Mode;
@@ -203,8 +204,19 @@ impl Workspace {
                 Ok(json!({ "page": page, "removed": self.clear(page, course).await? }))
             }
             Task::Purge { page: Some(page), .. } => {
-                let purged = self.purge_page(page, course).await?;
-                Ok(json!({ "page": page, "purged": format!("{purged:?}") }))
+                let (outcome, removed, reason) = match self.purge_page(page, course).await? {
+                    Purged::Removed { entries } => ("removed", entries, None),
+                    Purged::Kept => ("kept", 0, None),
+                    Purged::Unknown(reason) => ("unknown", 0, Some(reason)),
+                    Purged::Locked(reason) => ("locked", 0, Some(reason)),
+                    Purged::Failed(reason) => ("failed", 0, Some(reason)),
+                };
+                Ok(json!({
+                    "page": page,
+                    "outcome": outcome,
+                    "removed": removed,
+                    "reason": reason,
+                }))
             }
             Task::Purge { page: None, now } => Ok(match self.purge(*now, course).await? {
                 Some(swept) => json!({ "pages": swept.roots, "removed": swept.entries }),
@@ -243,7 +255,11 @@ impl Workspace {
             let workspace = workspace.clone();
             async move { workspace.handle(delivery).await }
         };
-        Ok(worker.run(handler, shutdown).await?)
+        let report = worker.run(handler, shutdown).await;
+        // Locks that were dropped are given back beside what is done: nobody shall wait for their leases
+        // once this process has ended.
+        self.locks().settled().await;
+        Ok(report?)
     }
 
     async fn handle(&self, delivery: Delivery) -> Result<Option<Json>, Failure> {

@@ -39,8 +39,8 @@ pub enum Use {
     Working,
 }
 
-/// A workspace that is called so when nobody gave it a name.
-const UNNAMED: &str = "the folder";
+/// What a workspace is called that nobody gave a name: as in what a config file would say of it.
+const UNNAMED: &str = "NAME";
 
 pub async fn open(target: &Target, named: &Named, purpose: Use, output: &Output) -> Result<Desk> {
     if named.folder.is_none()

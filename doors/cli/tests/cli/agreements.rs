@@ -99,7 +99,7 @@ fn what_is_not_there_is_told() {
     assert_eq!(told["error"]["code"], "unknown-page");
     kw.fails(2, &with(&["policy", "get", "supply", "terms.md", "--language", "klingon"]));
     kw.fails(2, &with(&["page", "show", "system"]));
-    kw.fails(7, &["page", "list", "--folder", "nowhere"]);
+    kw.fails(5, &["page", "list", "--folder", "nowhere"]);
     let told = kw.fails(2, &["page", "list"]);
     assert!(told.contains("--folder DIR") && told.contains("[agreements.NAME]"), "{told}");
     let told = kw.fails(3, &with(&["page", "put", "new", "--title", "New"]));

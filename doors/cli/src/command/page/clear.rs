@@ -50,10 +50,17 @@ pub async fn purge(arguments: Purge, desk: &mut Desk, output: &mut Output) -> Re
     if output.json() {
         return output.write_json(&done);
     }
-    match (done["skipped"].as_str(), &done["page"], done["purged"].as_str()) {
+    match (done["skipped"].as_str(), done["page"].as_str(), done["outcome"].as_str()) {
         (Some(why), ..) => writeln!(output, "nothing was done: {why} (--now does it all the same)"),
-        (None, page, Some(purged)) if page.is_string() => {
-            writeln!(output, "{}: {purged}", page.as_str().unwrap_or_default())
+        (None, Some(page), Some("removed")) => {
+            writeln!(output, "{page} is gone: removed {} entries", done["removed"])
+        }
+        (None, Some(page), Some("kept")) => {
+            writeln!(output, "{page} is there; nothing was removed")
+        }
+        (None, Some(page), Some(_)) => {
+            let reason = done["reason"].as_str().unwrap_or_default();
+            writeln!(output, "{page}: nothing was removed: {reason}")
         }
         _ => writeln!(
             output,
