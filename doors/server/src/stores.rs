@@ -206,6 +206,11 @@ impl Served {
         self.registries.iter().find(|claimed| claimed.covers(key)).map(Claimed::registry)
     }
 
+    /// The workspace that has its pages in the store, if any.
+    pub fn workspace(&self) -> Option<&str> {
+        self.workspace.as_ref().map(agreements::Claimed::workspace)
+    }
+
     /// The workspace that a key belongs to, if any.
     pub fn workspace_of(&self, key: &Key) -> Option<&str> {
         self.workspace.as_ref().filter(|it| it.covers(key)).map(agreements::Claimed::workspace)

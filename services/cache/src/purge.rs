@@ -31,6 +31,9 @@ pub struct PurgeOptions {
     /// The segments right below this are the roots, which may be gone with all that lies below them.
     /// In the whole store, first segments that are reserved are no roots.
     pub under: Prefix,
+    /// Which segments right below a root belong to it; all of them, if there are none here. For stores
+    /// where others keep something under the same first segments.
+    pub parts: Vec<String>,
     /// The shortest time between two sweeps, over all processes.
     pub interval: Duration,
     /// How long to wait for a root that others have locked.
@@ -46,6 +49,7 @@ impl Default for PurgeOptions {
     fn default() -> Self {
         Self {
             under: Prefix::all(),
+            parts: Vec::new(),
             interval: Self::INTERVAL_DEFAULT,
             wait_max: Duration::from_secs(10),
         }
@@ -128,30 +132,79 @@ impl Purge {
     /// Removes everything below a root, under its lock: the root's own entry stays, and nothing of
     /// another root is touched. Says how many entries there were.
     pub async fn clear(&self, root: &Key) -> Result<u64> {
+        let gone = |_| std::future::ready(Presence::Gone);
+        // Whoever asks for it wants it gone, whatever a source would say.
+        Ok(self.clear_if(root, gone).await?.unwrap_or_default())
+    }
+
+    /// The same, if a look under the lock says that the root is gone; else what it says.
+    async fn clear_if<F, C>(&self, root: &Key, mut look: F) -> Result<Result<u64, Presence>>
+    where
+        F: FnMut(Key) -> C,
+        C: Future<Output = Presence>,
+    {
         self.check_root(root)?;
         let request =
             Request::default().wait_max(self.options.wait_max).purpose(format!("clear {root}"));
         let lock = self.locks.root(root.clone())?;
         let guard = lock.acquire(&[LockPath::root()], Mode::Exclusive, &request).await?;
-        let mut removed = self.remove(KeyRange::under(&whole(root)), &guard).await?;
+        let presence = look(root.clone()).await;
+        if presence != Presence::Gone {
+            guard.release().await?;
+            return Ok(Err(presence));
+        }
+        let mut removed = self.remove_all(root, &guard).await?;
         // What the cache keeps about keys below the root, by their texts.
-        let below = format!("{root}:");
-        for kept in [dependants::edges(), Prefix::from_segments(["system", "cache", "failed"])] {
-            self.remove(KeyRange::segment_prefix(&kept, &below), &guard).await?;
+        for below in self.texts(root) {
+            for kept in [dependants::edges(), Prefix::from_segments(["system", "cache", "failed"])]
+            {
+                self.remove(KeyRange::segment_prefix(&kept, &below), &guard).await?;
+            }
         }
         // What came in under a lock of its own before this one was granted is counted, too.
-        removed += self.remove(KeyRange::under(&whole(root)), &guard).await?;
+        removed += self.remove_all(root, &guard).await?;
         guard.release().await?;
+        Ok(Ok(removed))
+    }
+
+    async fn remove_all(&self, root: &Key, guard: &Guard) -> Result<u64> {
+        if self.options.parts.is_empty() {
+            return self.remove(KeyRange::under(&whole(root)), guard).await;
+        }
+        let mut removed = 0;
+        for part in &self.options.parts {
+            removed += self.remove(KeyRange::subtree(&root.child(part)), guard).await?;
+        }
         Ok(removed)
+    }
+
+    /// How the texts of keys begin that belong to a root.
+    fn texts(&self, root: &Key) -> Vec<String> {
+        match self.options.parts.as_slice() {
+            [] => vec![format!("{root}:")],
+            parts => parts.iter().map(|part| format!("{}:", root.child(part))).collect(),
+        }
     }
 
     /// Removes what belongs to a root, if its source says that it is gone.
     pub async fn purge(&self, root: &Key, presence: Presence) -> Result<Purged> {
-        match presence {
+        self.purge_if(root, |_| std::future::ready(presence.clone())).await
+    }
+
+    /// The same, asking twice: it must be gone also once nobody else works on it, since it may have come
+    /// back while that was waited for.
+    pub async fn purge_if<F, C>(&self, root: &Key, mut look: F) -> Result<Purged>
+    where
+        F: FnMut(Key) -> C,
+        C: Future<Output = Presence>,
+    {
+        match look(root.clone()).await {
             Presence::Present => Ok(Purged::Kept),
             Presence::Unknown(reason) => Ok(Purged::Unknown(reason)),
-            Presence::Gone => match self.clear(root).await {
-                Ok(entries) => Ok(Purged::Removed { entries }),
+            Presence::Gone => match self.clear_if(root, look).await {
+                Ok(Ok(entries)) => Ok(Purged::Removed { entries }),
+                Ok(Err(Presence::Unknown(reason))) => Ok(Purged::Unknown(reason)),
+                Ok(Err(_)) => Ok(Purged::Kept),
                 Err(Error::Lock(error @ LockError::TimedOut { .. })) => {
                     Ok(Purged::Locked(error.to_string()))
                 }
@@ -190,8 +243,7 @@ impl Purge {
                 Listed::Key(_) => None,
             });
             for root in prefixes.filter(|root| self.check_root(root).is_ok()) {
-                let presence = look(root.clone()).await;
-                let purged = self.purge(&root, presence).await?;
+                let purged = self.purge_if(&root, &mut look).await?;
                 swept.add(root, purged);
             }
             match page.next {

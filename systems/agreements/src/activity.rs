@@ -6,6 +6,7 @@ use keyward_queue::Delivery;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::issue::{By, IssueId};
 
 /// What a task is doing. A job that is told of is `scheduling` until a worker has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -92,6 +93,12 @@ impl Course {
     /// Those who watch a job.
     pub fn of(delivery: Delivery) -> Self {
         Self(Some(delivery))
+    }
+
+    /// Who changes an issue, in a job or not: a job that is taken over changes it once.
+    pub(crate) fn by(&self, who: &str) -> By<'static> {
+        let event = self.0.as_ref().map(|delivery| IssueId::of_job(delivery.id()));
+        By { event, ..By::new(who) }
     }
 
     /// Says what is done from now on. Fails once the job is no longer in hand.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use keyward_engine::{Commit, Json, Outcome, Put};
+use keyward_cache::Error as CacheError;
+use keyward_engine::{Commit, ErrorKind, Json, Outcome, Put};
 use keyward_extract::Format;
 use keyward_locks::{Guard, Mode};
 use keyward_models::{Models, Receipt, split_markdown};
@@ -109,6 +110,10 @@ impl Workspace {
         course.enter(Activity::Caching, "issues").await?;
         let changes = merge(&known, findings);
         let applied = issues.apply_findings(&guard, changes, &By::new(by)).await?;
+        // A policy may have changed while the model thought: what was found in its older state is stale.
+        if let Some(now) = self.source().page(page).await? {
+            self.mark_issues(&now).await?;
+        }
         let receipt = translation::joined(receipts);
         let analysis = Analysis {
             at: self.now(),
@@ -169,7 +174,7 @@ impl Workspace {
             let language = self.options().analysis_language;
             match self.policy(&page.id, source, language, course).await {
                 Ok(document) => documents.push(Arc::new(document)),
-                Err(Error::Extract(error)) if !error.retryable() => {
+                Err(error) if is_of_the_file(&error) => {
                     unread.push(Unread { source: source.clone(), reason: error.to_string() });
                 }
                 Err(error) => return Err(error),
@@ -277,6 +282,16 @@ async fn located(answer: Answer, document: &Arc<Document>) -> Result<Vec<Finding
     let document = document.clone();
     let look = move || answer.issues.into_iter().map(|issue| issue.about(&document)).collect();
     tokio::task::spawn_blocking(look).await.map_err(|error| Error::Invalid(error.to_string()))
+}
+
+/// Whether it is one file that cannot be read, which is no reason to leave out the others.
+fn is_of_the_file(error: &Error) -> bool {
+    match error {
+        Error::Extract(_) | Error::Cache(CacheError::Failed { .. }) => true,
+        Error::Source { retryable, .. } => !retryable,
+        Error::Store(error) => error.kind() == ErrorKind::LimitExceeded,
+        _ => false,
+    }
 }
 
 /// What an analysis is made of.

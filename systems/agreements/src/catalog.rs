@@ -10,8 +10,8 @@ use keyward_locks::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Activity, Course, Document, Issue, Page, PageId, Result, SourceId, Task, Workspace, places,
-    workspace::KEYWARD,
+    Activity, Course, Document, Issue, Page, PageId, Reference, Result, SourceId, Task, Workspace,
+    places, workspace::KEYWARD,
 };
 
 /// The policies of a page, by their ids.
@@ -48,7 +48,7 @@ impl Workspace {
         self.found(page).await?;
         let guard = self.hold(page, &["policies"], Mode::Exclusive, "policies").await?;
         course.enter(Activity::Scanning, page.as_str()).await?;
-        let found = self.found(page).await?;
+        let found = self.found_locked(page).await?;
         let cached = self.cached(page).await?;
         course.enter(Activity::Purging, page.as_str()).await?;
         let catalog = self.cleared_catalog(&found, cached).await?;
@@ -124,7 +124,7 @@ impl Workspace {
     ///
     /// What is marked follows from the page alone, so that whoever was killed on the way here is made
     /// good for by the next.
-    async fn mark_issues(&self, page: &Page) -> Result<()> {
+    pub(crate) async fn mark_issues(&self, page: &Page) -> Result<()> {
         let states: BTreeMap<&SourceId, Timestamp> = page
             .attachments
             .iter()
@@ -132,8 +132,17 @@ impl Workspace {
             .collect();
         let issues = self.issues().of(&page.id)?;
         let known = issues.all().await?;
-        let sources: BTreeSet<&SourceId> =
-            known.iter().flat_map(Issue::references).map(|reference| &reference.source).collect();
+        // Those of which an issue refers to an older state, or to one that is gone.
+        let is_old = |reference: &&Reference| {
+            states.get(&reference.source).is_none_or(|created| reference.modified < *created)
+        };
+        let sources: BTreeSet<&SourceId> = known
+            .iter()
+            .filter(|issue| !issue.stale)
+            .flat_map(Issue::references)
+            .filter(is_old)
+            .map(|reference| &reference.source)
+            .collect();
         let mut marked = 0;
         for source in sources {
             marked += issues.mark_stale(source, states.get(source).copied(), KEYWARD).await?;
@@ -158,7 +167,7 @@ impl Workspace {
             let path = ["policies", source.as_str()];
             let purpose = "forget a policy that is gone";
             let guard = self.hold(page, &path, Mode::Exclusive, purpose).await?;
-            let found = self.found(page).await?;
+            let found = self.found_locked(page).await?;
             if found.attachments.iter().any(|attachment| attachment.source == *source) {
                 return Ok(());
             }

@@ -41,6 +41,15 @@ pub enum Error {
         /// Its tier.
         tier: Tier,
     },
+    /// The store has what was made of the pages of another source.
+    #[error(
+        "this store has what was made of the pages of {other}; they would be taken for gone here, and \
+         removed"
+    )]
+    Occupied {
+        /// The other source.
+        other: String,
+    },
     /// Where pages come from cannot be reached, or cannot be read. Nothing was changed.
     #[error("{message}")]
     Source {
@@ -117,6 +126,7 @@ impl Error {
             Self::Extract(error) => error.code(),
             Self::Model(error) => error.code(),
             Self::NeedsAtomic { .. } => ErrorKind::Unsupported.code(),
+            Self::Occupied { .. } => "occupied",
             Self::Source { .. } => "source-failed",
             Self::UnknownPage { .. } => "unknown-page",
             Self::UnknownPolicy { .. } => "unknown-policy",
@@ -140,6 +150,9 @@ impl Error {
             Self::Model(error) => error.hint(),
             Self::NeedsAtomic { .. } => {
                 "Keep the workspace in a store on an engine of the atomic tier, such as embedded."
+            }
+            Self::Occupied { .. } => {
+                "Use a store of its own; or delete the key system:agreements, if the pages have moved."
             }
             Self::Source { retryable: true, .. } => "Try again later; nothing was changed.",
             Self::Source { .. } => "Look at the settings of the workspace; nothing was changed.",

@@ -5,6 +5,14 @@ use keyward_locks::LockPath;
 
 use crate::{Error, PageId, Result, SourceId};
 
+/// What is made of a page lies below its key, under one of these.
+pub(crate) const OF_PAGES: [&str; 3] = ["policy", "issue", "analysis"];
+
+/// `system:agreements`: where the pages of a store come from.
+pub(crate) fn occupied() -> Result<Key> {
+    Key::from_segments(["system", "agreements"]).map_err(|error| Error::Invalid(error.to_string()))
+}
+
 /// `{page}`: the catalog of the page's locks.
 pub(crate) fn page(page: &PageId) -> Result<Key> {
     Key::from_segments([page.as_str()]).map_err(|error| Error::Invalid(error.to_string()))

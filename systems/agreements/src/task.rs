@@ -184,21 +184,21 @@ impl Workspace {
             Task::Issues { page, filter } => self.list_issues(page, filter, course).await,
             Task::Classify { page, issue, severity } => {
                 let issues = self.locking(page, *issue, course).await?;
-                told(&issues.classify(*issue, *severity, &By::new(by)).await?.issue)
+                told(&issues.classify(*issue, *severity, &course.by(by)).await?.issue)
             }
             Task::Annotate { page, issue, annotations } => {
                 let issues = self.locking(page, *issue, course).await?;
                 let notes = Annotation::Replace(annotations.clone());
-                told(&issues.annotate(*issue, notes, &By::new(by)).await?.issue)
+                told(&issues.annotate(*issue, notes, &course.by(by)).await?.issue)
             }
             Task::Transition { page, issue, to, why } => {
                 let issues = self.locking(page, *issue, course).await?;
-                let by = By { why: why.clone(), ..By::new(by) };
+                let by = By { why: why.clone(), ..course.by(by) };
                 told(&issues.transition(*issue, *to, &by).await?.issue)
             }
             Task::Archive { page, issue, archived } => {
                 let issues = self.locking(page, *issue, course).await?;
-                told(&issues.archive(*issue, *archived, &By::new(by)).await?.issue)
+                told(&issues.archive(*issue, *archived, &course.by(by)).await?.issue)
             }
             Task::Clear { page } => {
                 Ok(json!({ "page": page, "removed": self.clear(page, course).await? }))
@@ -232,6 +232,7 @@ impl Workspace {
 
     /// The issues of a page at one moment: nobody changes any while they are read.
     async fn list_issues(&self, page: &PageId, filter: &Filter, course: &Course) -> Result<Value> {
+        self.found(page).await?;
         course.enter(Activity::Locking, "issues").await?;
         let guard = self.hold(page, &["issues"], Mode::Shared, "issues").await?;
         course.enter(Activity::Scanning, page.as_str()).await?;
@@ -249,6 +250,7 @@ impl Workspace {
         options: WorkerOptions,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Report> {
+        self.occupy().await?;
         let workspace = self.clone();
         let worker = Worker::new(self.jobs().queue(QUEUE)?, options);
         let handler = move |delivery| {

@@ -1,16 +1,18 @@
 //! A workspace: the pages of one source, and everything that is made of them in one store.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use keyward_cache::{Cache, Presence, Purge, PurgeOptions, Purged, Swept};
-use keyward_engine::{Clock, Scan, Store, Tier};
+use keyward_engine::{Clock, Commit, Expect, Json, Outcome, Put, Store, Tier};
 use keyward_extract::Language;
-use keyward_key::{Key, KeyRange};
+use keyward_key::Key;
 use keyward_locks::{Guard, Locks, Mode, Request, Root, Who};
 use keyward_models::Models;
 use keyward_queue::{Jobs, Metrics, Options as QueueOptions, Retry};
+use serde_json::{Value, json};
 
 use crate::issue::Issues;
 use crate::source::{Opened, Source, Uploads};
@@ -80,6 +82,7 @@ struct Inner {
     purge: Purge,
     source: Arc<dyn Source>,
     uploads: Option<Arc<Uploads>>,
+    is_occupied: AtomicBool,
     extractor: Extractor,
     models: Option<Arc<Models>>,
     options: Options,
@@ -121,8 +124,11 @@ impl Workspace {
         };
         let jobs = Jobs::new(store.clone(), clock.clone(), queue_options)?
             .counting(options.metrics.clone());
-        let purge_options =
-            PurgeOptions { interval: options.purge_interval, ..PurgeOptions::default() };
+        let purge_options = PurgeOptions {
+            interval: options.purge_interval,
+            parts: places::OF_PAGES.map(str::to_owned).to_vec(),
+            ..PurgeOptions::default()
+        };
         let purge = Purge::new(cache.locks().clone(), clock.clone(), purge_options)?;
         let issues = Issues::new(store.clone(), cache.locks().clone(), clock.clone());
         let inner = Inner {
@@ -134,6 +140,7 @@ impl Workspace {
             purge,
             source,
             uploads: None,
+            is_occupied: AtomicBool::new(false),
             extractor,
             models,
             options,
@@ -236,6 +243,7 @@ impl Workspace {
 
     /// A page. If its source says for certain that it is gone, what was made of it is removed.
     pub(crate) async fn found(&self, page: &PageId) -> Result<Page> {
+        self.occupy().await?;
         match self.source().page(page).await? {
             Some(found) => Ok(found),
             None => {
@@ -245,12 +253,42 @@ impl Workspace {
         }
     }
 
+    /// A page, for who holds a lock of it: if it is gone, it is left to whoever asks next.
+    pub(crate) async fn found_locked(&self, page: &PageId) -> Result<Page> {
+        let found = self.source().page(page).await?;
+        found.ok_or_else(|| Error::UnknownPage { page: page.to_string() })
+    }
+
+    /// Makes sure that the store has pages of this source and of no other: what another source has would
+    /// be taken for gone.
+    pub async fn occupy(&self) -> Result<()> {
+        if self.inner.is_occupied.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let key = places::occupied()?;
+        let own = json!({ "source": self.source().identity() });
+        let put = Json::from_value(&own).map_err(|error| Error::Invalid(error.to_string()))?;
+        let commit =
+            Commit::new().check(key.clone(), Expect::Absent).put(key.clone(), Put::new(put));
+        if self.store().get(&key).await?.is_none() {
+            let _: Outcome = self.store().commit(commit).await?;
+        }
+        let kept = self.store().get(&key).await?;
+        let kept = kept.and_then(|entry| serde_json::from_str(entry.value.as_str()).ok());
+        let other: Value = kept.unwrap_or_default();
+        if other != own {
+            let other = other["source"].as_str().unwrap_or("something else").to_owned();
+            return Err(Error::Occupied { other });
+        }
+        self.inner.is_occupied.store(true, Ordering::Release);
+        Ok(())
+    }
+
     async fn purge_vanished(&self, page: &PageId) -> Result<()> {
         let root = places::page(page)?;
-        // A page that never was has no locks either, and gets none.
-        let below = Scan::new(KeyRange::under(&(&root).into())).limit(1).keys_only();
-        if !self.store().scan(&below).await?.rows.is_empty() {
-            self.inner.purge.purge(&root, Presence::Gone).await?;
+        // A page that never was has no locks either, gets none, and has nothing to be removed.
+        if self.store().get(&root).await?.is_some() {
+            self.inner.purge.purge_if(&root, async |root| self.presence(&root).await).await?;
         }
         Ok(())
     }
@@ -259,6 +297,7 @@ impl Workspace {
     /// nothing of another one. Says how many entries there were.
     pub async fn clear(&self, page: &PageId, course: &Course) -> Result<u64> {
         course.enter(Activity::Locking, page.as_str()).await?;
+        self.occupy().await?;
         Ok(self.inner.purge.clear(&places::page(page)?).await?)
     }
 
@@ -267,6 +306,7 @@ impl Workspace {
     /// was done before.
     pub async fn purge(&self, now: bool, course: &Course) -> Result<Option<Swept>> {
         course.enter(Activity::Purging, "").await?;
+        self.occupy().await?;
         let look = async |root: Key| self.presence(&root).await;
         Ok(match now {
             true => Some(self.inner.purge.sweep_now(look).await?),
@@ -294,9 +334,9 @@ impl Workspace {
     /// Removes what was made of one page, if its source says that it is gone.
     pub async fn purge_page(&self, page: &PageId, course: &Course) -> Result<Purged> {
         course.enter(Activity::Purging, page.as_str()).await?;
+        self.occupy().await?;
         let root = places::page(page)?;
-        let presence = self.presence(&root).await;
-        Ok(self.inner.purge.purge(&root, presence).await?)
+        Ok(self.inner.purge.purge_if(&root, async |root| self.presence(&root).await).await?)
     }
 }
 

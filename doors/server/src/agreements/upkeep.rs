@@ -60,7 +60,13 @@ impl Kept {
 
     /// Has the policies of a page looked at. What cannot be asked for now is found by whoever asks for
     /// them next.
+    ///
+    /// A page that is gone is left to the daily purge: a folder that is changed as a whole, as by a checkout
+    /// of another branch, may have it again in a moment.
     pub async fn look_again(&self, page: PageId) {
+        if !matches!(self.workspace.source().page(&page).await, Ok(Some(_))) {
+            return;
+        }
         let task = Task::Policies { page };
         if let Err(error) = self.workspace.submit(task, SELF, None).await {
             tracing::warn!(workspace = self.name(), %error, "a page that changed is not looked at");

@@ -7,7 +7,7 @@ use keyward::Json;
 use keyward::queue::{Activity, Claimant, Claims, Ended, Failure, Ticket};
 
 use super::once::{Made, Once, once};
-use super::queues::{queue, reach, touch};
+use super::queues::{queue, reach, refuse_tasks, touch};
 use crate::auth::{Identity, Need};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -23,6 +23,7 @@ pub(crate) async fn claim(
     patience: impl Future<Output = ()>,
 ) -> Result<Claims> {
     let queue = queue(who, served, Need::Write, name)?;
+    refuse_tasks(served, name)?;
     let claims = queue.claim_in_time(claimant, max, patience).await?;
     claims.attempts.iter().for_each(|attempt| touch(who, name, attempt.id()));
     Ok(claims)
@@ -50,6 +51,7 @@ pub(crate) async fn end(
 ) -> Result<Once> {
     touch(who, name, ticket.id.as_str());
     let jobs = reach(who, served, Need::Write)?;
+    refuse_tasks(served, name)?;
     let word = match end {
         End::Complete(_) => "completed",
         End::Fail(_) => "failed",

@@ -8,7 +8,7 @@ use keyward::{Commit, Entry, Key, Outcome, Revision, Version};
 
 use super::locks::Fenced;
 use super::messages::Draft;
-use super::queues::{reach, touch};
+use super::queues::{reach, refuse_tasks, touch};
 use super::reach::admit;
 use super::records::contended;
 use crate::auth::{Identity, Need};
@@ -54,6 +54,7 @@ pub(crate) async fn commit(
         reach(who, served, Need::Write)?;
     }
     for (at, draft) in drafts.iter_mut().enumerate() {
+        refuse_tasks(served, &draft.queue)?;
         if let (None, Some(mark)) = (&draft.id, mark) {
             draft.id = Some(mark.id(at));
         }

@@ -5,7 +5,7 @@ use keyward::queue::{Cancelled, Job, JobOptions, Jobs, Status, Submitted};
 use keyward::{Json, Key};
 
 use super::once::{Made, Once, once};
-use super::queues::{Paged, Paging, after, next, question, reach};
+use super::queues::{Paged, Paging, after, next, question, reach, refuse_tasks};
 use crate::auth::{Identity, Need};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -32,6 +32,7 @@ pub(crate) async fn submit(
     mark: Option<&Mark>,
 ) -> Result<(String, Once)> {
     let jobs = reach(who, served, Need::Write)?;
+    refuse_tasks(served, queue)?;
     let Some(id) = options.id.clone().or_else(|| mark.map(|mark| mark.id(0))) else {
         let submitted = jobs.submit(queue, payload.clone(), options.clone()).await?;
         touch(who, submitted.id());

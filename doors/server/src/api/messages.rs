@@ -7,7 +7,7 @@ use keyward::{Commit, Json};
 
 use super::commits::{self, Committed};
 use super::once::{Made, Once, once};
-use super::queues::{Paged, Paging, after, next, question, queue, reach, touch};
+use super::queues::{Paged, Paging, after, next, question, queue, reach, refuse_tasks, touch};
 use crate::auth::{Identity, Need};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -62,6 +62,7 @@ pub(crate) async fn enqueue(
     mark: Option<&Mark>,
 ) -> Result<Enqueuing> {
     let queue = queue(who, served, Need::Write, name)?;
+    refuse_tasks(served, name)?;
     if drafts.is_empty() {
         return Err(Problem::invalid("there is no message to enqueue"));
     }

@@ -1,8 +1,8 @@
 //! The queues of a store. They are the store's, and no user's.
 
-use keyward::Key;
 use keyward::queue::{Jobs, Queue, QueueStats, queue_names};
 use keyward::records::Question;
+use keyward::{Key, agreements};
 
 use super::once::{Made, Once, once};
 use crate::auth::{Identity, Need, Target};
@@ -121,6 +121,19 @@ pub(crate) async fn resume(
         jobs.queue(queue)?.resume().await.map(|()| Made::Changed)
     })
     .await
+}
+
+/// Refuses to put something into a queue, or take something out of it, that a workspace works off: what
+/// stands there is done in somebody's name, for whom the workspace itself asks for other scopes.
+pub(super) fn refuse_tasks(served: &Served, queue: &str) -> Result<()> {
+    match served.workspace() {
+        Some(workspace) if queue == agreements::QUEUE => {
+            let detail = format!("the workspace {workspace} works off the queue {queue}");
+            Err(Problem::new("reserved", detail)
+                .hint("Submit tasks to the workspace: POST /v1/agreements/{workspace}/tasks."))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A queue, for who may do this with it.

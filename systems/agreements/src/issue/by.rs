@@ -1,6 +1,7 @@
 use keyward_engine::Version;
 use keyward_locks::Guard;
 
+use super::IssueId;
 use super::limits::{WHO_CHARS_MAX, WHY_CHARS_MAX, check_chars, one_line};
 use crate::{Error, Result};
 
@@ -20,6 +21,9 @@ pub struct By<'g> {
     pub why: Option<String>,
     /// The version that they saw: if the issue has another, it is left alone.
     pub expected: Option<Version>,
+    /// The id of what happens, for changes that may be asked for again by somebody who cannot know
+    /// whether they were made: one that is in the history already is not made twice.
+    pub event: Option<IssueId>,
     /// A lock on the issue, or above it, that the caller holds already: exclusively.
     pub under: Option<&'g Guard>,
 }
@@ -27,7 +31,7 @@ pub struct By<'g> {
 impl<'g> By<'g> {
     /// Somebody, without a reason.
     pub fn new(who: impl Into<String>) -> Self {
-        Self { who: who.into(), why: None, expected: None, under: None }
+        Self { who: who.into(), why: None, expected: None, event: None, under: None }
     }
 
     /// The same for a reason.

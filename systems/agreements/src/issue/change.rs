@@ -74,8 +74,11 @@ impl PageIssues {
         by.check()?;
         // What the caller can have seen. Whatever is changed while this waits was not.
         let seen = self.get(id).await?;
+        if by.event.is_some_and(|event| seen.issue.has_event(event)) {
+            return Ok(seen);
+        }
         check_expected(&seen, by)?;
-        let event = IssueId::random()?;
+        let event = by.event.map_or_else(IssueId::random, Ok)?;
         let held = self.hold(id, edit.purpose(), by).await?;
         let next = |now: Option<&Versioned>| {
             let now = now.ok_or_else(|| self.unknown(id))?;

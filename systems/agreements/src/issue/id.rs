@@ -2,6 +2,7 @@ use std::fmt;
 
 use keyward_engine::{Error as StoreError, ErrorKind};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
 use crate::{Error, Result};
@@ -26,6 +27,14 @@ impl IssueId {
         let shown: String = text.chars().take(80).collect();
         let refused = |_| Error::Invalid(format!("{shown:?} is no issue's id, which is a UUID"));
         Uuid::try_parse(text).map(Self).map_err(refused)
+    }
+
+    /// The id of what a job does: the same, whoever does it.
+    pub(crate) fn of_job(job: &str) -> Self {
+        let hash = Sha256::digest(job.as_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash[..16]);
+        Self(Builder::from_random_bytes(bytes).into_uuid())
     }
 
     /// An id that nobody else chose.

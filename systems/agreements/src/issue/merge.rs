@@ -62,17 +62,30 @@ pub fn merge(known: &[Issue], findings: Vec<Finding>) -> Vec<Change> {
         index.add(Which::Known(at), &issue.title, &issue.description);
     }
     let mut changes: Vec<Change> = Vec::new();
-    let mut refreshed = BTreeSet::new();
+    // What was found of known issues, in all policies: where it stands in the changes.
+    let mut refreshed: HashMap<IssueId, usize> = HashMap::new();
     for finding in findings {
         let named = finding.known.and_then(|id| by_id.get(&id)).map(|at| Which::Known(*at));
         let found = named.or_else(|| index.find(&finding.title, &finding.description));
         match found {
             Some(Which::Known(at)) => {
                 let issue = &known[at];
-                if let Some(description) = refresh(issue, finding)
-                    && refreshed.insert(issue.id)
-                {
-                    changes.push(Change::Refresh { issue: issue.id, description });
+                if !issue.stale || issue.archived {
+                    continue;
+                }
+                let place = refreshed.get(&issue.id).copied();
+                let before = match place.map(|place| &changes[place]) {
+                    Some(Change::Refresh { description, .. }) => description,
+                    _ => &issue.description,
+                };
+                let Some(description) = refresh(before, finding) else { continue };
+                let change = Change::Refresh { issue: issue.id, description };
+                match place {
+                    Some(place) => changes[place] = change,
+                    None => {
+                        refreshed.insert(issue.id, changes.len());
+                        changes.push(change);
+                    }
                 }
             }
             Some(Which::New(at)) => {
@@ -94,19 +107,24 @@ pub fn merge(known: &[Issue], findings: Vec<Finding>) -> Vec<Change> {
     changes
 }
 
-/// The description of a stale issue with the places that were found now.
-fn refresh(issue: &Issue, finding: Finding) -> Option<Vec<Part>> {
+/// A description with the places that were found now. What refers to other policies than those stays: a
+/// finding is of one policy, and an issue may be of several.
+fn refresh(before: &[Part], finding: Finding) -> Option<Vec<Part>> {
     let found: Vec<Part> =
         finding.description.into_iter().filter(|part| part.reference().is_some()).collect();
-    if !issue.stale || issue.archived || found.is_empty() {
+    let sources: BTreeSet<SourceId> =
+        found.iter().filter_map(Part::reference).map(|it| it.source.clone()).collect();
+    if found.is_empty() {
         return None;
     }
     let mut found = found.into_iter();
     let mut description = Vec::new();
-    for part in &issue.description {
+    for part in before {
         match part {
-            Part::Text(_) => description.push(part.clone()),
-            Part::Reference(_) => description.extend(found.next()),
+            Part::Reference(reference) if sources.contains(&reference.source) => {
+                description.extend(found.next());
+            }
+            part => description.push(part.clone()),
         }
     }
     description.extend(found);

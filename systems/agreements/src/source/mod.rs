@@ -23,6 +23,9 @@ use crate::{Error, Page, PageId, PageSummary, Result, SourceId};
 /// What is not there is `None`, and only if that is certain: the source was reached, and said so.
 /// Whatever else happens is an error, upon which nothing is ever removed.
 pub trait Source: Send + Sync {
+    /// What tells this source from others, for people: a path, an address.
+    fn identity(&self) -> String;
+
     /// All pages, by id.
     fn list(&self) -> BoxFuture<'_, Result<Vec<PageSummary>>>;
 

@@ -129,6 +129,10 @@ async fn stand_still(reached: &Path) {
 struct Stopping(Arc<Uploads>, Stage, PathBuf);
 
 impl Source for Stopping {
+    fn identity(&self) -> String {
+        self.0.identity()
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<PageSummary>>> {
         self.0.list()
     }

@@ -27,6 +27,10 @@ const PROCESSES: usize = 4;
 struct Noted(Arc<Uploads>, PathBuf);
 
 impl Source for Noted {
+    fn identity(&self) -> String {
+        self.0.identity()
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<PageSummary>>> {
         self.0.list()
     }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use keyward_agreements::source::{Source, Uploads};
+use keyward_agreements::source::{Folder, FolderOptions, Source, Uploads};
 use keyward_agreements::{
     By, Course, Error, Extractor, NewIssue, Page, PageId, PageSummary, Result, Severity, SourceId,
     Workspace,
 };
+use keyward_cache::Purged;
 use keyward_engine::{BoxFuture, Json, Put, Scan};
 use keyward_extract::Limits;
 use keyward_key::{Key, KeyRange, Prefix};
@@ -21,6 +22,9 @@ on_every_engine!(
     a_source_that_cannot_be_reached_purges_nothing,
     a_page_is_cleared_with_its_issues_and_no_other_is,
     a_purge_of_everything_is_done_once_in_its_interval,
+    a_page_that_is_not_there_takes_nothing_of_others_with_it,
+    a_page_that_came_back_before_its_lock_was_had_is_kept,
+    a_store_has_pages_of_one_source,
 );
 
 /// Uploads that can be out of reach.
@@ -36,6 +40,10 @@ impl Away {
 }
 
 impl Source for Away {
+    fn identity(&self) -> String {
+        self.0.identity()
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<PageSummary>>> {
         Box::pin(async { self.check().and(self.0.list().await) })
     }
@@ -129,4 +137,71 @@ async fn a_purge_of_everything_is_done_once_in_its_interval(place: Place) {
     assert_eq!(entries(&desk.workspace, "p1").await, 3);
     assert!(desk.workspace.purge(true, &course).await.unwrap().is_some());
     assert_eq!(entries(&desk.workspace, "p1").await, 0);
+}
+
+async fn a_page_that_is_not_there_takes_nothing_of_others_with_it(place: Place) {
+    let desk = Desk::new(place.store().await, place.clock().clone(), None).with_page("p1").await;
+    let store = desk.workspace.store();
+    let others = ["orders:7", "docs:policy:x", "locked:thing"].map(|key| Key::parse(key).unwrap());
+    for key in &others {
+        store.put(key.clone(), Put::new(Json::parse("1").unwrap())).await.unwrap();
+    }
+    // Somebody else's lock looks like that of a page.
+    let root = desk.workspace.locks().root(Key::parse("locked").unwrap()).unwrap();
+    let path = [keyward_locks::LockPath::root()];
+    let request = keyward_locks::Request::default();
+    let guard = root.acquire(&path, keyward_locks::Mode::Exclusive, &request).await.unwrap();
+    guard.release().await.unwrap();
+    let course = Course::untold();
+    for id in ["orders", "docs", "locked"] {
+        let asked = desk.workspace.policies(&page(id), &course).await;
+        assert!(matches!(asked, Err(Error::UnknownPage { .. })), "{id}: {asked:?}");
+    }
+    desk.workspace.purge(true, &course).await.unwrap();
+    for key in &others {
+        assert!(store.get(key).await.unwrap().is_some(), "{key}");
+    }
+}
+
+async fn a_page_that_came_back_before_its_lock_was_had_is_kept(place: Place) {
+    let desk = filled(&place).await;
+    desk.uploads.delete_page(&page("p1")).await.unwrap();
+    // Somebody holds a lock of the page, so the purge has to wait; meanwhile the page is put again.
+    let root = desk.workspace.locks().root(Key::parse("p1").unwrap()).unwrap();
+    let path = [keyward_locks::LockPath::parse("issues").unwrap()];
+    let request = keyward_locks::Request::default();
+    let guard = root.acquire(&path, keyward_locks::Mode::Exclusive, &request).await.unwrap();
+    let workspace = desk.workspace.clone();
+    let purging =
+        tokio::spawn(async move { workspace.purge_page(&page("p1"), &Course::untold()).await });
+    while root.list().await.unwrap().waiters.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    desk.put_page("p1").await;
+    guard.release().await.unwrap();
+    assert_eq!(purging.await.unwrap().unwrap(), Purged::Kept);
+    assert_eq!(entries(&desk.workspace, "p1").await, 3);
+}
+
+async fn a_store_has_pages_of_one_source(place: Place) {
+    let desk = filled(&place).await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("other")).unwrap();
+    std::fs::write(folder.path().join("other/page.md"), "# Other").unwrap();
+    let source = Arc::new(Folder::new(folder.path(), FolderOptions::default()));
+    let (store, clock) = (desk.workspace.store().clone(), place.clock().clone());
+    let extractor = Extractor::InProcess(Limits::default());
+    let other = Workspace::new(store, clock, source, extractor, None, options()).unwrap();
+    let course = Course::untold();
+    let refused = [
+        other.policies(&page("p1"), &course).await.err(),
+        other.purge(true, &course).await.err(),
+        other.clear(&page("p1"), &course).await.err(),
+    ];
+    for error in refused {
+        let error = error.unwrap();
+        assert_eq!(error.code(), "occupied");
+        assert!(error.to_string().contains("uploads"), "{error}");
+    }
+    assert_eq!(entries(&other, "p1").await, 3);
 }

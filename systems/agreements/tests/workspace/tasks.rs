@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use keyward_agreements::source::Source as _;
-use keyward_agreements::{Activity, Course, Task};
+use keyward_agreements::{Activity, By, Course, NewIssue, Severity, State, Task};
 use keyward_models::{Answer, Asked, Provider, Request};
 use keyward_queue::{Cancelled, Status};
 use keyward_stores::{Place, on_every_engine};
@@ -17,6 +17,7 @@ on_every_engine!(
     a_cancelled_job_stops_and_gives_its_locks_back,
     hostile_files_end_in_a_trace_that_says_why,
     a_finished_job_goes_after_its_retention,
+    a_change_that_a_job_made_before_it_was_taken_over_is_not_made_again,
 );
 
 fn translate() -> Task {
@@ -133,6 +134,26 @@ async fn a_finished_job_goes_after_its_retention(place: Place) {
     while jobs.get(submitted.id()).await.unwrap().is_some() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    drop(stop);
+    working.await.unwrap();
+}
+
+async fn a_change_that_a_job_made_before_it_was_taken_over_is_not_made_again(place: Place) {
+    let desk = Desk::new(place.store().await, place.clock().clone(), None).with_page("p1").await;
+    let issues = desk.workspace.issues().of(&page("p1")).unwrap();
+    let new = NewIssue::new("An issue", Severity::Low);
+    let issue = issues.create(new, &By::new("ada")).await.unwrap().issue.id;
+    // What the first worker did, before it was killed: the event of a job has an id of its own.
+    let task = Task::Transition { page: page("p1"), issue, to: State::Resolved, why: None };
+    let submitted = desk.workspace.submit(task, "ada", None).await.unwrap();
+    let (stop, working) = desk.work();
+    let jobs = desk.workspace.jobs();
+    let _: Vec<_> = jobs.watch(submitted.id()).collect().await;
+    let event = issues.get(issue).await.unwrap().issue.history.last().unwrap().id;
+    issues.transition(issue, State::Active, &By::new("bob")).await.unwrap();
+    let again = By { event: Some(event), ..By::new("ada") };
+    let kept = issues.transition(issue, State::Resolved, &again).await.unwrap().issue;
+    assert_eq!((kept.state, kept.history.len()), (State::Active, 3));
     drop(stop);
     working.await.unwrap();
 }

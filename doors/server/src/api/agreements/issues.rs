@@ -36,11 +36,9 @@ pub(crate) async fn list(
     Ok(issues.list(filter, *sort, after.as_deref(), *limit).await?)
 }
 
-/// All issues that are not archived, in the order of their ids.
+/// All issues, in the order of their ids.
 pub(crate) async fn all(who: &Identity, app: &App, name: &str, page: &str) -> Result<Vec<Issue>> {
-    let mut all = reached(who, app, name, page).await?.all().await?;
-    all.retain(|issue| !issue.archived);
-    Ok(all)
+    Ok(reached(who, app, name, page).await?.all().await?)
 }
 
 /// One issue.

@@ -105,6 +105,19 @@ fn a_stale_issue_is_refreshed_once() {
 }
 
 #[test]
+fn what_refers_to_other_policies_stays_and_findings_of_several_add_up() {
+    let issue = stale("Known", vec![reference("a", 1, 5), reference("b", 9, 5)]);
+    let found = |places| finding("known", places);
+    let changes = merge(std::slice::from_ref(&issue), vec![found(vec![reference("b", 30, 5)])]);
+    let description = vec![reference("a", 1, 5), reference("b", 30, 5)];
+    assert_eq!(changes, [Change::Refresh { issue: issue.id, description }]);
+    let findings = vec![found(vec![reference("a", 2, 5)]), found(vec![reference("b", 30, 5)])];
+    let changes = merge(std::slice::from_ref(&issue), findings);
+    let description = vec![reference("a", 2, 5), reference("b", 30, 5)];
+    assert_eq!(changes, [Change::Refresh { issue: issue.id, description }]);
+}
+
+#[test]
 fn what_is_resolved_or_archived_is_neither_made_again_nor_reopened() {
     let resolved = Issue { state: State::Resolved, ..stale("Settled", vec![]) };
     let archived = Issue { archived: true, ..stale("Put away", vec![]) };

@@ -245,6 +245,15 @@ fn page_id(id: &str) -> Result<PageId> {
 }
 
 impl Source for Confluence {
+    fn identity(&self) -> String {
+        let ConfluenceSettings { base_url, space, root_page, .. } = &self.settings;
+        let named = |what: &str, name: &Option<String>| {
+            name.as_ref().map(|name| format!(", {what} {name}")).unwrap_or_default()
+        };
+        let base_url = base_url.trim_end_matches('/');
+        format!("{base_url}{}{}", named("space", space), named("page", root_page))
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<PageSummary>>> {
         Box::pin(self.pages())
     }

@@ -136,6 +136,13 @@ fn check_name(text: &str) -> Result<()> {
 }
 
 impl Source for Folder {
+    fn identity(&self) -> String {
+        // One that is away is called as it is written.
+        let root = std::fs::canonicalize(&self.inner.root);
+        let root = root.unwrap_or_else(|_| self.inner.root.clone());
+        format!("the folder {}", root.display())
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<PageSummary>>> {
         Box::pin(async move {
             let survey = self.survey().await?;

@@ -88,6 +88,10 @@ impl fmt::Debug for Uploads {
 }
 
 impl Source for Uploads {
+    fn identity(&self) -> String {
+        "uploads".to_owned()
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<PageSummary>>> {
         Box::pin(self.list_pages())
     }
