@@ -122,6 +122,12 @@ fn request(reader: &mut impl BufRead) -> Option<Value> {
     serde_json::from_slice(&body).ok()
 }
 
+/// The policy that is to be compared, without the page and what is known.
+fn policy(prompt: &str) -> &str {
+    let policy = prompt.split_once("# The policy:").map_or("", |(_, policy)| policy);
+    policy.split("# Known issues").next().unwrap()
+}
+
 fn answer(prompt: &str) -> String {
     match prompt.strip_prefix("Translate into ") {
         Some(rest) => {
@@ -130,7 +136,7 @@ fn answer(prompt: &str) -> String {
             let markdown = format!("In {language}: {text}");
             json!({ "title": format!("Title in {language}"), "markdown": markdown }).to_string()
         }
-        None if prompt.contains("Payment is due") => {
+        None if policy(prompt).contains("Payment is due") => {
             let issue = json!({
                 "title": "When is payment due?",
                 "severity": 3,

@@ -39,7 +39,7 @@ struct ExportParameters {
     format: ExportFormat,
 }
 
-/// Gives out all issues of a page that are not archived, as CSV or as Markdown.
+/// Gives out all issues of a page, archived ones too, as CSV or as Markdown.
 #[utoipa::path(
     get,
     path = "/v1/agreements/{workspace}/pages/{page}/issues/export",
