@@ -88,7 +88,7 @@ pub(crate) const CODES: &[Code] = {
             S::CONFLICT,
             "More of the registry would be deleted than may be, unless it is allowed.",
         ),
-        code("occupied", S::CONFLICT, "Another registry keeps its documents under the same keys."),
+        code("occupied", S::CONFLICT, "Something else keeps its documents under the same keys."),
         code("transition-refused", S::CONFLICT, "The issue cannot go from its state to that one."),
         code("issue-archived", S::CONFLICT, "The issue was put away, and takes no change."),
         code("issue-moved", S::CONFLICT, "Somebody else changed the issue meanwhile."),

@@ -165,6 +165,7 @@ struct Order {
 impl Workspace {
     /// Submits a task as a job; with an id, the same job submitted again is told as a duplicate.
     pub async fn submit(&self, task: Task, by: &str, id: Option<String>) -> Result<Submitted> {
+        self.occupy().await?;
         let order = Order { by: by.to_owned(), task };
         let payload =
             Json::from_value(&order).map_err(|error| Error::Invalid(error.to_string()))?;

@@ -18,6 +18,7 @@ const CODES: &[(&str, Exit)] = &[
     ("issue-moved", Exit::Conflict),
     ("issue-archived", Exit::Conflict),
     ("precondition-failed", Exit::Conflict),
+    ("occupied", Exit::Conflict),
     ("read-only", Exit::Conflict),
     ("conflict", Exit::Conflict),
     ("invalid", Exit::Invalid),

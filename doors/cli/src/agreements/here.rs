@@ -161,7 +161,11 @@ impl Here {
         loop {
             let status = tokio::select! {
                 status = statuses.next() => status.transpose()?,
-                ended = &mut working.worker => return Err(stopped(ended)),
+                ended = &mut working.worker => {
+                    // There is nobody left to stop.
+                    self.working = None;
+                    return Err(stopped(ended));
+                }
                 () = working.interrupt.wait() => {
                     jobs.cancel(&id, &person()).await?;
                     return Err(Failure::interrupted("interrupted; the task was cancelled"));

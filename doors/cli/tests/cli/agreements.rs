@@ -89,6 +89,24 @@ fn a_folder_needs_no_configuration() {
 }
 
 #[test]
+fn another_folder_on_the_same_store_is_refused_and_takes_nothing_away() {
+    let kw = folder();
+    kw.ok(&with(&["issue", "create", "supply", "--title", "Who pays?"]));
+    kw.ok(&with(&["policy", "get", "supply", "terms.md"]));
+    kw.write("other/else/page.md", "# Something else");
+    for command in [
+        &["page", "policies", "supply"][..],
+        &["policy", "get", "supply", "terms.md"],
+        &["page", "purge", "--now"],
+        &["page", "clear", "supply"],
+    ] {
+        let told = kw.fails(3, &[command, &["--folder", "other"]].concat());
+        assert!(told.contains("of the pages of the folder"), "{told}");
+    }
+    assert_eq!(lines(&kw.ok(&with(&["issue", "list", "supply"]))).len(), 1);
+}
+
+#[test]
 fn what_is_not_there_is_told() {
     let kw = folder();
     let told = kw.fails(1, &with(&["page", "show", "nope"]));
