@@ -14,13 +14,12 @@ use keyward::{Data, SystemClock};
 use keyward_server::WorkspaceConfig;
 use serde_json::json;
 
+use super::STORE;
 use crate::agreements::{sandbox, settings_of};
 use crate::failure::Result;
 
 /// The name of the workspace.
 const NAME: &str = "demo";
-/// The name of its store. It has one of its own, as workspaces should.
-pub const STORE: &str = "papers";
 const PAGE: &str = "joint-doctorate";
 const TITLE: &str = "Agreement on joint doctoral studies";
 /// Who made it all.
@@ -67,17 +66,6 @@ pub fn workspace() -> Result<WorkspaceConfig> {
     settings.store = Some(STORE.to_owned());
     let (models, sandbox) = (Some(Arc::new(scripted())), Some(sandbox()?));
     Ok(WorkspaceConfig { name: NAME.to_owned(), settings, models, sandbox })
-}
-
-/// Where its store is, beside the one of the rest: only directories have something beside them.
-pub fn url_beside(url: &str) -> String {
-    match (url.strip_prefix("embedded:"), url.split_once('?')) {
-        (None, _) => "memory:".to_owned(),
-        (Some(_), None) => format!("{}-{STORE}", url.trim_end_matches('/')),
-        (Some(_), Some((url, options))) => {
-            format!("{}-{STORE}?{options}", url.trim_end_matches('/'))
-        }
-    }
 }
 
 /// Puts in what is to be looked at, as far as it is not there already.
@@ -185,13 +173,6 @@ fn analysed(prompt: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_store_is_beside_the_other_one() {
-        assert_eq!(url_beside("embedded:./demo"), "embedded:./demo-papers");
-        assert_eq!(url_beside("embedded:./demo/?sync=off"), "embedded:./demo-papers?sync=off");
-        assert_eq!(url_beside("postgres://db/demo"), "memory:");
-    }
 
     #[test]
     fn the_script_says_that_it_is_one() {

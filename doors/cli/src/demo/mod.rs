@@ -35,8 +35,7 @@ const RECORDS: &[(&str, &str, &str, &str, &str)] = &[
 /// The stores and spaces of the demo.
 pub fn data(url: &str) -> Result<Data> {
     Ok(Data::new(Schema::parse(include_str!("schema.toml"), "the demo's schema")?)
-        .at(STORE, url)?
-        .at(agreements::STORE, agreements::url_beside(url))?)
+        .at(STORE, url)?)
 }
 
 /// The workspaces of the demo.
