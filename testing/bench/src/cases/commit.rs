@@ -14,15 +14,16 @@ use crate::reference::AppendLog;
 use crate::report::{Goal, Row, grouped};
 
 pub const LOG_GOAL: Goal = Goal::AtLeast(0.25);
-const MANY: usize = 64;
+pub(super) const MANY: usize = 64;
 
 pub fn against_log(bench: &mut Bench, clients: usize, goal: Option<Goal>) -> Result<Vec<Row>> {
     let store = filled_store(bench)?;
     let log = AppendLog::create(&bench.scratch())?;
-    let commits = Commits::new(bench)?;
+    let runtime = Runtime::new()?;
+    let commits = Commits::new(bench, &runtime)?;
     let comparison = alternate(bench.settings.commit_rounds, |side, round| match side {
-        Side::Measured => commits.rate(&store, clients, round),
-        Side::Reference => commits.rate(&log, clients, round),
+        Side::Measured => commits.rate(vec![store.clone(); clients], round),
+        Side::Reference => commits.rate(vec![log.clone(); clients], round),
     })?;
     Ok(vec![Row {
         case: format!("commit{clients}_vs_log"),
@@ -35,10 +36,11 @@ pub fn against_log(bench: &mut Bench, clients: usize, goal: Option<Goal>) -> Res
 
 pub fn many_against_one(bench: &mut Bench) -> Result<Vec<Row>> {
     let store = filled_store(bench)?;
-    let commits = Commits::new(bench)?;
+    let runtime = Runtime::new()?;
+    let commits = Commits::new(bench, &runtime)?;
     let comparison = alternate(bench.settings.commit_rounds, |side, round| match side {
-        Side::Measured => commits.rate(&store, MANY, round),
-        Side::Reference => commits.rate(&store, 1, round),
+        Side::Measured => commits.rate(vec![store.clone(); MANY], round),
+        Side::Reference => commits.rate(vec![store.clone()], round),
     })?;
     Ok(vec![Row {
         case: "commit64_vs_commit1".to_owned(),
@@ -57,53 +59,53 @@ fn filled_store(bench: &mut Bench) -> Result<Store> {
     Ok(store)
 }
 
-/// Where a client can make a record durable.
-trait Durable: Clone + Send + 'static {
+/// Where one client makes records durable.
+pub(super) trait Durable: Send + 'static {
     /// Returns when the record is on disk.
-    fn write(&self, record: Record) -> impl Future<Output = Result<()>> + Send;
+    fn write(&mut self, record: Record) -> impl Future<Output = Result<()>> + Send;
 }
 
 impl Durable for Store {
-    async fn write(&self, record: Record) -> Result<()> {
+    async fn write(&mut self, record: Record) -> Result<()> {
         self.put(record.key, Put::new(record.value)).await?;
         Ok(())
     }
 }
 
 impl Durable for AppendLog {
-    async fn write(&self, record: Record) -> Result<()> {
+    async fn write(&mut self, record: Record) -> Result<()> {
         self.append(&record).await
     }
 }
 
-struct Commits {
-    runtime: Runtime,
+/// Clients that each commit one record after the other.
+pub(super) struct Commits<'r> {
+    runtime: &'r Runtime,
     time: Duration,
     /// Values are made beforehand: parsing is the same work for both sides and not what is
     /// compared.
     values: Arc<[Json]>,
 }
 
-impl Commits {
-    fn new(bench: &Bench) -> Result<Self> {
-        Ok(Self {
-            runtime: Runtime::new()?,
-            time: bench.settings.commit_time,
-            values: (0..1_000).map(records::value).collect::<Result<_>>()?,
-        })
+impl<'r> Commits<'r> {
+    pub fn new(bench: &Bench, runtime: &'r Runtime) -> Result<Self> {
+        let time = bench.settings.commit_time;
+        let values = (0..1_000).map(records::value).collect::<Result<_>>()?;
+        Ok(Self { runtime, time, values })
     }
 
-    /// How many commits some clients get done in a second. Each writes to keys chosen at random,
-    /// so that their commits share no page of a tree on purpose.
-    fn rate(&self, target: &impl Durable, clients: usize, round: usize) -> Result<f64> {
+    /// How many commits the clients of these targets get done in a second. Each writes to keys chosen
+    /// at random, so that their commits share no page of a tree on purpose.
+    pub fn rate<D: Durable>(&self, targets: Vec<D>, round: usize) -> Result<f64> {
         let start = Instant::now();
         let deadline = start + self.time;
         self.runtime.block_on(async {
-            let tasks: Vec<_> = (0..clients)
-                .map(|client| {
+            let tasks: Vec<_> = targets
+                .into_iter()
+                .enumerate()
+                .map(|(client, target)| {
                     let seed = (round * MANY + client) as u64;
-                    let (target, values) = (target.clone(), self.values.clone());
-                    tokio::spawn(commit_until(deadline, target, values, seed))
+                    tokio::spawn(commit_until(deadline, target, self.values.clone(), seed))
                 })
                 .collect();
             let mut commits = 0;
@@ -117,7 +119,7 @@ impl Commits {
 
 async fn commit_until(
     deadline: Instant,
-    target: impl Durable,
+    mut target: impl Durable,
     values: Arc<[Json]>,
     seed: u64,
 ) -> Result<u64> {

@@ -1,6 +1,7 @@
 //! The server against the least that could answer, and against its own store without a wire.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -18,14 +19,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
+use super::commit::{Commits, Durable, MANY};
 use crate::Result;
 use crate::bench::{Bench, fill, inline};
-use crate::measure::{Comparison, Side, alternate, rate};
+use crate::measure::{Side, alternate, rate};
 use crate::records::{self, Record, TEN_THOUSAND};
 use crate::report::{Goal, Row};
 
 const READERS: u64 = 16;
-const WRITERS: u64 = 64;
 const ENTRIES: &str = "/v1/stores/main/entries";
 
 /// Clients that read entries, each on a connection of its own; against a handler of axum that gives
@@ -66,24 +67,31 @@ pub fn http_get(bench: &mut Bench) -> Result<Vec<Row>> {
     }])
 }
 
-/// Clients that put entries, each on a connection of its own; against as many that put them into the
-/// same store without a server between. And the same for a handler of axum that does nothing but the
-/// commit: what the wire and the load themselves cost on this machine, which no server can give back.
+/// Clients that put entries, each on a connection of its own; against the very commits of `commit64`,
+/// put into the same store without a server between. And the same for a handler of axum that does
+/// nothing but the commit: what the wire and the load themselves cost on this machine, which no server
+/// can give back.
 pub fn http_put64(bench: &mut Bench) -> Result<Vec<Row>> {
     let (runtime, data, address) = served(bench)?;
     let store = runtime.block_on(data.records("main"))?.store().clone();
     fill(&inline()?, &store, TEN_THOUSAND)?;
     let bare = runtime.block_on(bare_puts(store.clone()))?;
+    let commits = Commits::new(bench, &runtime)?;
     let mut rows = Vec::new();
     for (case, compares, address, goal) in [
         ("http_put64", "durable PUT of an entry", address, Some(Goal::AtLeast(0.7))),
         ("http_put64_bare", "the same by a bare handler", bare, None),
     ] {
-        let connections = runtime.block_on(connected(address, WRITERS))?;
+        let connections = runtime.block_on(connected(address, MANY as u64))?;
+        let clients = || (0..MANY).map(|client| Putting::new(&connections, client)).collect();
+        let comparison = alternate(bench.settings.commit_rounds, |side, round| match side {
+            Side::Measured => commits.rate::<Putting>(clients(), round),
+            Side::Reference => commits.rate(vec![store.clone(); MANY], round),
+        })?;
         rows.push(Row {
             case: case.to_owned(),
-            compares: format!("{compares} / the same commits in process, clients: {WRITERS}"),
-            comparison: against_process(bench, &runtime, &store, &connections)?,
+            compares: format!("{compares} / the same commits in process, clients: {MANY}"),
+            comparison,
             unit: "requests/s",
             goal,
         });
@@ -91,41 +99,30 @@ pub fn http_put64(bench: &mut Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// PUTs over some connections, against the same commits without them.
-fn against_process(
-    bench: &Bench,
-    runtime: &Runtime,
-    store: &Store,
-    connections: &Connections,
-) -> Result<Comparison> {
-    let records = Arc::new(records::records(0..TEN_THOUSAND)?);
-    let requests: Arc<Vec<String>> = Arc::new(records.iter().map(put_request).collect());
-    let time = bench.settings.commit_time;
-    alternate(bench.settings.commit_rounds, |side, round| {
-        // Each client goes through the records from a place of its own.
-        let which = move |n: u64| (round * 7_919 + n as usize * 631) % TEN_THOUSAND as usize;
-        match side {
-            Side::Measured => {
-                let (connections, requests) = (connections.clone(), requests.clone());
-                runtime.block_on(rate(WRITERS, time, 0, move |n| {
-                    let (connections, requests) = (connections.clone(), requests.clone());
-                    async move { ask(&connections, n, &requests[which(n)]).await }
-                }))
-            }
-            Side::Reference => {
-                let (store, records) = (store.clone(), records.clone());
-                runtime.block_on(rate(WRITERS, time, 0, move |n| {
-                    let (store, record) = (store.clone(), records[which(n)].clone());
-                    async move {
-                        // The server is given text, and has to see whether it is JSON.
-                        let value = Json::parse(record.value.to_bytes())?;
-                        store.put(record.key, Put::new(value)).await?;
-                        Ok(())
-                    }
-                }))
-            }
-        }
-    })
+/// A client that puts entries on a connection of its own.
+struct Putting {
+    connections: Connections,
+    client: usize,
+    request: String,
+}
+
+impl Putting {
+    fn new(connections: &Connections, client: usize) -> Self {
+        Self { connections: connections.clone(), client, request: String::new() }
+    }
+}
+
+impl Durable for Putting {
+    async fn write(&mut self, Record { key, value }: Record) -> Result<()> {
+        self.request.clear();
+        write!(
+            self.request,
+            "PUT {ENTRIES}/{key} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{value}",
+            value.len()
+        )?;
+        self.connections[self.client].lock().await.ask(self.request.as_bytes()).await
+    }
 }
 
 /// A handler that puts what it is sent, and nothing else.
@@ -145,14 +142,6 @@ pub(super) async fn serve_bare(router: Router) -> Result<SocketAddr> {
     let address = listener.local_addr()?;
     tokio::spawn(async { axum::serve(listener, router).await });
     Ok(address)
-}
-
-fn put_request(Record { key, value }: &Record) -> String {
-    format!(
-        "PUT {ENTRIES}/{key} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n{value}",
-        value.len()
-    )
 }
 
 /// A server on an embedded store of its own.
