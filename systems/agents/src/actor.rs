@@ -46,8 +46,8 @@ impl Actor {
         self.agent.as_deref()
     }
 
-    pub(crate) fn shared_agent_id(&self) -> Option<Arc<str>> {
-        self.agent.clone()
+    pub(crate) fn shared_agent_id(&self) -> Option<&Arc<str>> {
+        self.agent.as_ref()
     }
 
     /// The run.

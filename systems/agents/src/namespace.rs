@@ -78,13 +78,13 @@ impl Namespace {
         let place = self.place(key)?;
         let record = self.space.get(&place).await?;
         if let Some(record) = &record {
-            self.saw(place, record);
+            self.saw(&place, record);
         }
         Ok(record)
     }
 
     /// Counts an access.
-    pub(crate) fn saw(&self, place: Key, record: &Record) {
+    pub(crate) fn saw(&self, place: &Key, record: &Record) {
         let is_agent = self.actor.agent_id().is_some();
         // A read by nobody in particular may have prolonged the entry's life.
         if is_agent || record.expires.is_some() {
@@ -92,10 +92,10 @@ impl Namespace {
         }
     }
 
-    fn note(&self, entry: Key, born: &str, ends: Option<Timestamp>, count: u64) {
+    fn note(&self, entry: &Key, born: &str, ends: Option<Timestamp>, count: u64) {
         let (shared, agent) = (self.shared(), self.actor.shared_agent_id());
         let at = shared.clock.now();
-        shared.tracker.note(Note { entry, born: born.into(), agent, at, ends, count });
+        shared.tracker.note(Note { entry: entry.as_bytes(), born, agent, at, ends, count });
     }
 
     async fn complete(&self, key: String, record: Record) -> Result<AgentEntry> {
@@ -226,7 +226,7 @@ impl Namespace {
     pub(crate) fn wrote(&self, place: &Key, written: &Written, seen: &Seen) {
         let done = matches!(written, Written::Applied { .. });
         if done && (self.actor.agent_id().is_some() || seen.mortal) {
-            self.note(place.clone(), &seen.born, seen.ends, 0);
+            self.note(place, &seen.born, seen.ends, 0);
         }
     }
 

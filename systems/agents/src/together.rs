@@ -24,7 +24,7 @@ impl Namespace {
         let places: Vec<Key> =
             keys.iter().map(|key| self.place(key.as_ref())).collect::<Result<_>>()?;
         let records = self.space.get_many(&places).await?;
-        for (place, record) in places.into_iter().zip(&records) {
+        for (place, record) in places.iter().zip(&records) {
             if let Some(record) = record {
                 self.saw(place, record);
             }

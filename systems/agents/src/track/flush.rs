@@ -55,7 +55,8 @@ impl Tracker {
             let (entries, again) = {
                 let held = self.held();
                 let again = held.tallies.values().any(super::tally::Tally::is_of_several);
-                (held.tallies.keys().cloned().collect::<Vec<Key>>(), again)
+                let entries = held.tallies.keys().cloned().map(Key::from_stored);
+                (entries.collect::<Vec<Key>>(), again)
             };
             for entries in entries.chunks(TOGETHER_MAX) {
                 match self.flush_some(store, clock, entries).await {
@@ -98,14 +99,14 @@ impl Tracker {
         let mut sent = Vec::with_capacity(entries.len());
         for entry in entries {
             let number = held.last + 1;
-            let Some(tally) = held.tallies.get_mut(entry) else { continue };
+            let Some(tally) = held.tallies.get_mut(entry.as_bytes()) else { continue };
             let mut taken = false;
             let under_way = tally.send(|| {
                 taken = true;
                 number
             });
             if tally.is_empty() {
-                held.tallies.remove(entry);
+                held.tallies.remove(entry.as_bytes());
             }
             held.last += u64::from(taken);
             if let Some((number, part)) = under_way {
@@ -246,10 +247,10 @@ impl Tracker {
         sent.retain(|one| {
             let settled = *settled.next().unwrap_or(&false);
             if settled
-                && let Some(tally) = held.tallies.get_mut(&one.entry)
+                && let Some(tally) = held.tallies.get_mut(one.entry.as_bytes())
                 && tally.arrived(one.number)
             {
-                held.tallies.remove(&one.entry);
+                held.tallies.remove(one.entry.as_bytes());
             }
             !settled
         });

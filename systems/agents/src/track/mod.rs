@@ -9,12 +9,14 @@
 
 mod flush;
 mod log;
+mod notes;
 mod tally;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use keyward_engine::{Clock, Error as StoreError, ErrorKind, Json, Store};
@@ -28,7 +30,8 @@ pub(crate) use flush::row_end;
 use log::HeldLine;
 pub(crate) use log::Line;
 pub use log::{LoggedOperation, Operations, Runs};
-pub(crate) use tally::Note;
+pub(crate) use notes::Note;
+use notes::Notes;
 use tally::Tally;
 
 /// What this process has gathered and not written yet.
@@ -36,7 +39,7 @@ pub(crate) struct Tracker {
     /// Who writes, in marks and in the keys of log lines: by chance, so that nobody else is called so.
     handle: String,
     /// What was noted and not added up yet: in the order of noting. Whoever adds up holds `held` first.
-    notes: Mutex<Vec<Note>>,
+    notes: Mutex<Notes>,
     held: Mutex<Held>,
     /// One flush at a time.
     flushing: tokio::sync::Mutex<()>,
@@ -55,10 +58,10 @@ pub(crate) struct Tracker {
 
 #[derive(Default)]
 struct Held {
-    /// By the entry's key.
-    tallies: HashMap<Key, Tally>,
+    /// By the entry's key, encoded: as notes have it.
+    tallies: HashMap<Bytes, Tally>,
     /// Room for notes, so that adding up allocates nothing.
-    spare: Vec<Note>,
+    spare: Notes,
     lines: VecDeque<HeldLine>,
     /// The number of the last write that was begun, or of the last line.
     last: u64,
@@ -103,19 +106,20 @@ impl Tracker {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut notes = std::mem::take(&mut held.spare);
         std::mem::swap(&mut *self.notes(), &mut notes);
-        for note in notes.drain(..) {
+        for note in notes.iter() {
             self.add(&mut held, note);
         }
+        notes.clear();
         held.spare = notes;
         held
     }
 
-    fn notes(&self) -> MutexGuard<'_, Vec<Note>> {
+    fn notes(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes an access of an entry. Never waits for the store.
-    pub fn note(&self, note: Note) {
+    pub fn note(&self, note: Note<'_>) {
         let waiting = {
             let mut notes = self.notes();
             notes.push(note);
@@ -137,11 +141,11 @@ impl Tracker {
     }
 
     /// Adds an access to its entry's. Where there is no room for one more entry, it says so in a counter.
-    fn add(&self, held: &mut Held, note: Note) {
-        if let Some(tally) = held.tallies.get_mut(&note.entry) {
+    fn add(&self, held: &mut Held, note: Note<'_>) {
+        if let Some(tally) = held.tallies.get_mut(note.entry) {
             tally.note(note);
         } else if held.tallies.len() < self.tracked_max {
-            held.tallies.insert(note.entry.clone(), Tally::new(note));
+            held.tallies.insert(Bytes::copy_from_slice(note.entry), Tally::new(note));
         } else {
             self.accesses_lost.fetch_add(note.count, Ordering::Relaxed);
         }
@@ -150,12 +154,12 @@ impl Tracker {
     /// When the entries at a key were made that something is held of: to be looked up before one is
     /// removed, so that what is forgotten after it is of none that was made since.
     pub fn born(&self, entry: &Key) -> Vec<Box<str>> {
-        self.held().tallies.get(entry).map(Tally::born).unwrap_or_default()
+        self.held().tallies.get(entry.as_bytes()).map(Tally::born).unwrap_or_default()
     }
 
     /// Drops what is held of entries that are gone, by when they were made.
     pub fn forget(&self, entry: &Key, born: &[Box<str>]) {
-        if let Some(tally) = self.held().tallies.get_mut(entry) {
+        if let Some(tally) = self.held().tallies.get_mut(entry.as_bytes()) {
             tally.forget(born);
         }
     }
@@ -165,7 +169,7 @@ impl Tracker {
     pub fn access(&self, entry: &Key, born: &str, row: Option<Json>) -> Result<Access> {
         let row = row.map(|row| AccessRow::read(&row)).transpose()?;
         let mut row = row.filter(|row| row.born == born).unwrap_or_default();
-        if let Some(tally) = self.held().tallies.get(entry) {
+        if let Some(tally) = self.held().tallies.get(entry.as_bytes()) {
             tally.add_to(&mut row, born, &self.handle);
         }
         Ok(row.into())

@@ -3,26 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use keyward_key::Key;
 
+use super::notes::Note;
 use crate::access::AccessRow;
-
-/// An access of an entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Note {
-    /// The entry's key.
-    pub entry: Key,
-    /// When the entry was made.
-    pub born: Box<str>,
-    /// The agent; none for somebody who only may have prolonged the entry's life.
-    pub agent: Option<Arc<str>>,
-    /// When.
-    pub at: Timestamp,
-    /// When the entry ends.
-    pub ends: Option<Timestamp>,
-    /// How often it was read.
-    pub count: u64,
-}
 
 /// Accesses that were gathered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,9 +17,9 @@ pub(super) struct Part {
 }
 
 impl Part {
-    fn new(note: Note) -> Self {
-        let last = note.agent.map(|agent| (agent, note.at));
-        Self { born: note.born, count: note.count, last, ends: note.ends }
+    fn new(note: Note<'_>) -> Self {
+        let last = note.agent.map(|agent| (agent.clone(), note.at));
+        Self { born: note.born.into(), count: note.count, last, ends: note.ends }
     }
 
     /// What a row becomes by it.
@@ -70,17 +53,17 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub fn new(note: Note) -> Self {
+    pub fn new(note: Note<'_>) -> Self {
         Self { waiting: Some(Part::new(note)), before: Vec::new(), under_way: None }
     }
 
-    pub fn note(&mut self, note: Note) {
-        let same = |part: &&mut Part| part.born == note.born;
+    pub fn note(&mut self, note: Note<'_>) {
+        let same = |part: &&mut Part| *part.born == *note.born;
         if let Some(part) = self.waiting.iter_mut().chain(&mut self.before).find(same) {
             part.count = part.count.saturating_add(note.count);
             part.ends = note.ends;
             if let Some(agent) = note.agent {
-                part.last = Some((agent, note.at));
+                part.last = Some((agent.clone(), note.at));
             }
             return;
         }
