@@ -147,7 +147,7 @@ pub fn object<'m>(members: impl IntoIterator<Item = (&'m str, &'m str)>) -> Stri
         if n > 0 {
             text.push(',');
         }
-        text.push_str(&quoted(name));
+        push_quoted(&mut text, name);
         text.push(':');
         text.push_str(value);
     }
@@ -157,7 +157,22 @@ pub fn object<'m>(members: impl IntoIterator<Item = (&'m str, &'m str)>) -> Stri
 
 /// A text as JSON.
 pub fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let mut json = String::with_capacity(text.len() + 2);
+    push_quoted(&mut json, text);
+    json
+}
+
+/// Adds a text as JSON.
+pub fn push_quoted(json: &mut String, text: &str) {
+    // Nearly all names, and most texts, stand in JSON as they are.
+    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        // A text always serializes.
+        json.push_str(&serde_json::to_string(text).unwrap_or_default());
+        return;
+    }
+    json.push('"');
+    json.push_str(text);
+    json.push('"');
 }
 
 #[cfg(test)]
@@ -213,6 +228,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_text_is_quoted_as_json_has_it(text in r#"([a-zü"\\/\x00-\x1f\x7f]|\PC)*"#) {
+            prop_assert_eq!(quoted(&text), Value::from(text).to_string());
+        }
+
         #[test]
         fn a_field_is_what_a_parser_finds(value in value(), path in "[abc](\\.[abc]){0,2}") {
             let parsed = path.split('.').try_fold(&value, |value, name| value.get(name));

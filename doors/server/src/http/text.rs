@@ -1,5 +1,7 @@
 //! JSON made of parts that are JSON already, which are passed on as they are.
 
+use keyward::records::field::push_quoted;
+pub(crate) use keyward::records::field::quoted;
 use keyward::records::{Read, Record};
 use keyward::{Entry, Json, Key};
 use serde::Serialize;
@@ -19,7 +21,7 @@ impl Object {
         if self.0.len() > 1 {
             self.0.push(',');
         }
-        self.0.push_str(&quoted(name));
+        push_quoted(&mut self.0, name);
         self.0.push(':');
     }
 
@@ -42,9 +44,10 @@ impl Object {
 
     /// One more member, which is a text.
     #[must_use]
-    pub fn text(self, name: &str, text: &str) -> Self {
-        let quoted = quoted(text);
-        self.raw(name, &quoted)
+    pub fn text(mut self, name: &str, text: &str) -> Self {
+        self.name(name);
+        push_quoted(&mut self.0, text);
+        self
     }
 
     /// One more member, which is a text, or null.
@@ -75,11 +78,6 @@ impl Object {
         self.0.push('}');
         self.0
     }
-}
-
-/// A text as JSON has it.
-pub(crate) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 /// Something as JSON.
