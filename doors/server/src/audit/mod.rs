@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use axum::http::Uri;
 use jiff::Timestamp;
-use keyward::{Clock, Key, Store};
-use serde::{Serialize, Serializer};
+use keyward::{Clock, Store};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::time::timeout;
@@ -22,7 +21,7 @@ use tokio::time::timeout;
 pub use log::{AuditLog, AuditQuery};
 pub(crate) use scribe::Scribe;
 
-use crate::auth::{Identity, Need};
+use crate::auth::Identity;
 use crate::metrics::RouteName;
 use crate::problem::{Problem, Result};
 
@@ -39,26 +38,17 @@ const SHEET_TIME_MAX: Duration = Duration::from_secs(1);
 /// How long acts are kept when nobody says.
 pub(crate) const KEPT_DEFAULT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// A line of the log. There is no value and no secret in it.
-#[derive(Debug, Clone, Serialize)]
-struct Line {
+/// What a request did, as it is told. It is put into words where it is written down, beside the requests.
+#[derive(Debug)]
+struct Told {
     /// When it was answered.
     time: Timestamp,
-    request: String,
-    tenant: String,
-    credential: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<String>,
+    who: Identity,
+    request: Arc<str>,
     method: &'static str,
-    route: String,
+    route: RouteName,
+    /// Copied: the address of a request holds on to all that came with it.
     path: String,
-    act: &'static str,
-    target: String,
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_text")]
-    keys: Vec<Key>,
-    /// How many keys there were, also those that are not shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    keys_total: Option<usize>,
     /// None, if the request was given up while it was worked on.
     status: Option<u16>,
 }
@@ -76,7 +66,7 @@ pub(crate) struct Asked {
 /// Where acts are told.
 #[derive(Debug)]
 pub(crate) struct Audit {
-    queue: mpsc::Sender<Line>,
+    queue: mpsc::Sender<Told>,
     clock: Arc<dyn Clock>,
 }
 
@@ -116,7 +106,7 @@ impl Audit {
 /// request that did not ask to change anything is not told of.
 #[derive(Debug)]
 pub(crate) struct Slip {
-    permit: Option<OwnedPermit<Line>>,
+    permit: Option<OwnedPermit<Told>>,
     clock: Arc<dyn Clock>,
     who: Identity,
     asked: Asked,
@@ -132,21 +122,14 @@ impl Slip {
 
 impl Drop for Slip {
     fn drop(&mut self) {
-        let (Some(permit), Some(act)) = (self.permit.take(), self.who.act()) else { return };
-        let touched = self.who.touched();
-        permit.send(Line {
+        let (Some(permit), Some(_)) = (self.permit.take(), self.who.act()) else { return };
+        permit.send(Told {
             time: self.clock.now(),
-            request: self.asked.request.to_string(),
-            tenant: self.who.tenant().name().to_owned(),
-            credential: self.who.credential().to_owned(),
-            agent: self.who.caller().agent_id().map(str::to_owned),
+            who: self.who.clone(),
+            request: self.asked.request.clone(),
             method: self.asked.method,
-            route: self.asked.route.as_str().to_owned(),
+            route: self.asked.route.clone(),
             path: shown(self.asked.uri.path()),
-            act: if act.need == Need::Admin { "admin" } else { "write" },
-            target: act.target.clone(),
-            keys_total: (touched.total > touched.keys.len()).then_some(touched.total),
-            keys: touched.keys,
             status: self.status,
         });
     }
@@ -162,42 +145,25 @@ fn shown(path: &str) -> String {
     path[..end].to_owned()
 }
 
-fn as_text<S: Serializer>(keys: &[Key], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(keys.iter().map(ToString::to_string))
-}
-
 /// A time as text that sorts as times do.
 fn sortable(time: Timestamp) -> String {
     time.strftime("%Y%m%dT%H%M%S%.6f").to_string()
 }
 
 #[cfg(test)]
-impl Line {
+impl Told {
     /// An act of nobody.
     fn of_test(time: Timestamp) -> Self {
-        let text = String::new;
-        Self {
-            time,
-            request: text(),
-            tenant: text(),
-            credential: text(),
-            agent: None,
-            method: "PUT",
-            route: text(),
-            path: text(),
-            act: "write",
-            target: text(),
-            keys: Vec::new(),
-            keys_total: None,
-            status: None,
-        }
+        let (request, path) = (Arc::from(""), String::new());
+        let (who, route) = (Identity::of_tests(), RouteName::Fixed("none"));
+        Self { time, who, request, method: "PUT", route, path, status: None }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::Target;
+    use crate::auth::{Need, Target};
     use keyward::Json;
     use keyward_memory::{Memory, Options};
     use keyward_testkit::TestClock;

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use keyward::{Commit, Expiry, ExpirySupport, Json, Key, Limits, Put, Store, Tier};
+use serde::{Serialize, Serializer};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::{AUDIT, Line, QUEUE_MAX, SHEET_TIME_MAX, sortable};
+use super::{AUDIT, QUEUE_MAX, SHEET_TIME_MAX, Told, sortable};
+use crate::auth::Need;
 use crate::control::place;
 
 /// How long acts are gathered before they are written.
@@ -22,7 +24,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The end of the queue at which acts are written down.
 #[derive(Debug)]
 pub(crate) struct Scribe {
-    queue: mpsc::Receiver<Line>,
+    queue: mpsc::Receiver<Told>,
     store: Store,
     kept: Duration,
     /// Tells the sheets of this process from those of others.
@@ -32,7 +34,7 @@ pub(crate) struct Scribe {
 
 impl Scribe {
     pub(super) fn new(
-        queue: mpsc::Receiver<Line>,
+        queue: mpsc::Receiver<Told>,
         store: Store,
         kept: Duration,
         run: String,
@@ -65,7 +67,7 @@ impl Scribe {
     }
 
     /// The acts as sheets: in order, none too large, none over too long a time.
-    fn sheets(&mut self, acts: &mut Vec<Line>) -> Vec<(Key, Json)> {
+    fn sheets(&mut self, acts: &mut Vec<Told>) -> Vec<(Key, Json)> {
         acts.sort_by_key(|act| act.time);
         let limits = self.store.limits();
         let bytes_max = SHEET_BYTES_MAX.min(limits.value_bytes_max);
@@ -88,13 +90,8 @@ impl Scribe {
         let Sheet { times: Some((_, last)), text } = sheet else { return None };
         self.sheets += 1;
         let key = place(AUDIT, &sortable(last)).child(&format!("{}-{:x}", self.run, self.sheets));
-        match Json::parse(text + "]") {
-            Ok(json) => Some((key, json)),
-            Err(error) => {
-                tracing::error!(%error, "a sheet of the audit log is no JSON, and is left out");
-                None
-            }
-        }
+        // It is made of lines that are JSON, without white space between them.
+        Some((key, Json::from_stored(text + "]")))
     }
 
     /// Adds to the log. Done again after a failure, it writes the same keys.
@@ -121,7 +118,7 @@ impl Scribe {
 
 /// Takes what is told until it is worth writing down. Nothing is lost if this is given up; `false`
 /// if nothing is left and nothing comes any more.
-async fn gather(queue: &mut mpsc::Receiver<Line>, acts: &mut Vec<Line>) -> bool {
+async fn gather(queue: &mut mpsc::Receiver<Told>, acts: &mut Vec<Told>) -> bool {
     if acts.is_empty() && queue.recv_many(acts, GATHER_MAX).await == 0 {
         return false;
     }
@@ -141,16 +138,59 @@ fn sheets_per_commit(limits: &Limits) -> usize {
     by_size.min(limits.commit_keys_max).max(1)
 }
 
+/// A line of the log. There is no value and no secret in it.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    time: Timestamp,
+    request: &'a str,
+    tenant: &'a str,
+    credential: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    method: &'static str,
+    route: &'a str,
+    path: &'a str,
+    act: &'static str,
+    target: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "as_text")]
+    keys: &'a [Key],
+    /// How many keys there were, also those that are not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keys_total: Option<usize>,
+    status: Option<u16>,
+}
+
+fn as_text<S: Serializer>(keys: &[Key], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(keys.iter().map(ToString::to_string))
+}
+
 /// An act as JSON; without its keys, if it would not fit into a sheet otherwise.
-fn written(act: &Line, bytes_max: usize) -> String {
+fn written(told: &Told, bytes_max: usize) -> String {
+    let touched = told.who.touched();
+    let act = told.who.act();
+    let mut line = Line {
+        time: told.time,
+        request: &told.request,
+        tenant: told.who.tenant().name(),
+        credential: told.who.credential(),
+        agent: told.who.caller().agent_id(),
+        method: told.method,
+        route: told.route.as_str(),
+        path: &told.path,
+        act: if act.is_some_and(|act| act.need == Need::Admin) { "admin" } else { "write" },
+        target: act.map_or("", |act| &act.target),
+        keys: &touched.keys,
+        keys_total: (touched.total > touched.keys.len()).then_some(touched.total),
+        status: told.status,
+    };
     // A line has nothing that JSON has not.
-    let text = |act: &Line| serde_json::to_string(act).unwrap_or_else(|_| "null".to_owned());
-    let whole = text(act);
+    let text = |line: &Line<'_>| serde_json::to_string(line).unwrap_or_else(|_| "null".to_owned());
+    let whole = text(&line);
     if whole.len() + "[]".len() <= bytes_max {
         return whole;
     }
-    let keys_total = Some(act.keys_total.unwrap_or(act.keys.len()));
-    text(&Line { keys: Vec::new(), keys_total, ..act.clone() })
+    (line.keys, line.keys_total) = (&[], Some(touched.total));
+    text(&line)
 }
 
 /// Acts that are written as one entry.
@@ -204,10 +244,10 @@ mod tests {
     async fn what_was_gathered_is_kept_when_gathering_is_given_up() {
         let (sender, mut queue) = mpsc::channel(8);
         let mut acts = Vec::new();
-        sender.try_send(Line::of_test(at(1.0))).unwrap();
+        sender.try_send(Told::of_test(at(1.0))).unwrap();
         let given_up = gather(&mut queue, &mut acts).now_or_never();
         assert!(given_up.is_none() && acts.len() == 1);
-        sender.try_send(Line::of_test(at(2.0))).unwrap();
+        sender.try_send(Told::of_test(at(2.0))).unwrap();
         drop(sender);
         assert!(gather(&mut queue, &mut acts).await);
         assert_eq!(acts.len(), 2);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use keyward::Key;
 use keyward::records::Caller;
@@ -55,7 +55,7 @@ const TOUCHED_MAX: usize = 100;
 const TOUCHED_BYTES_MAX: usize = 8 * 1024;
 
 /// The keys that a request asked to change.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Touched {
     /// The first of them.
     pub keys: Vec<Key>,
@@ -160,7 +160,7 @@ impl Identity {
 
     /// Remembers for the audit log that the request asks to change a key.
     pub(crate) fn touches(&self, key: &Key) {
-        let mut touched = self.0.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut touched = self.touched();
         touched.total += 1;
         let bytes = key.as_bytes().len();
         if touched.keys.len() < TOUCHED_MAX && touched.bytes + bytes <= TOUCHED_BYTES_MAX {
@@ -171,13 +171,13 @@ impl Identity {
 
     /// Remembers for the audit log that the request asks to change so many more keys, which are not named.
     pub(crate) fn touches_more(&self, count: usize) {
-        let mut touched = self.0.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut touched = self.touched();
         touched.total += count;
     }
 
     /// The keys that the request asked to change.
-    pub(crate) fn touched(&self) -> Touched {
-        self.0.touched.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn touched(&self) -> MutexGuard<'_, Touched> {
+        self.0.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses what the scopes do not allow, and writes above the quota. What is more than to look goes into the audit log.
