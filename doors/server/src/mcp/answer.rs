@@ -5,6 +5,7 @@ use std::fmt::Write;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
+use crate::http::text::Object;
 use crate::problem::Problem;
 
 /// A tool's answer: JSON, as text and as structure. The text has every digit that is stored; the
@@ -25,6 +26,17 @@ pub(super) fn told(text: String) -> CallToolResult {
             "",
         ),
     }
+}
+
+/// The same as JSON, with the structure as it stands: it has every digit, too.
+pub(super) fn told_as_it_stands(text: &str) -> String {
+    let content = Object::new().text("type", "text").text("text", text).finish();
+    Object::new()
+        .text("resultType", "complete")
+        .list("content", [content])
+        .raw("structuredContent", text)
+        .raw("isError", "false")
+        .finish()
 }
 
 /// A tool's answer in words of its own.
@@ -79,6 +91,16 @@ mod tests {
         assert_eq!(text(&answer), r#"{"n":1.10,"b":2}"#);
         assert_eq!(answer.structured_content.unwrap()["n"], 1.1);
         assert_eq!(answer.is_error, Some(false));
+    }
+
+    #[test]
+    fn an_answer_as_it_stands_is_the_same_with_every_digit() {
+        let text = r#"{"n":1.5,"t":"\"\u00fc\n","b":[2]}"#;
+        let same = serde_json::to_string(&told(text.to_owned())).unwrap();
+        let same: Value = serde_json::from_str(&same).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&told_as_it_stands(text)).unwrap(), same);
+        let digits = r#"{"n":123456789012345678901.10}"#;
+        assert!(told_as_it_stands(digits).contains(&format!(r#""structuredContent":{digits}"#)));
     }
 
     #[test]

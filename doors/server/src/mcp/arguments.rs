@@ -46,6 +46,12 @@ impl Arguments {
         Self(raw.or_else(again).unwrap_or_default())
     }
 
+    /// Arguments as they stand in a message, if they are an object; none are as good as an empty one.
+    pub fn of(object: Option<&RawValue>) -> Option<Self> {
+        let Some(object) = object else { return Some(Self::default()) };
+        serde_json::from_str(object.get()).ok().map(Self)
+    }
+
     /// Takes an argument that is a text, if it is there.
     pub fn take_text(&mut self, name: &str) -> Result<Option<String>> {
         self.take(name)

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use rmcp::model::{JsonObject, ProgressNotificationParam, ProgressToken};
+use rmcp::model::{
+    ClientCapabilities, Implementation, JsonObject, ProgressNotificationParam, ProgressToken,
+};
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
@@ -28,12 +30,19 @@ pub(super) fn caller(context: &RequestContext<RoleServer>) -> Result<Identity, E
         .get::<Identity>()
         .or_else(|| parts.and_then(|parts| parts.extensions.get::<Identity>()))
         .ok_or_else(|| ErrorData::internal_error("nobody has said who is calling", None))?;
-    let agent = context.client_info().map(|client| client.name).unwrap_or_default();
-    let agent: String = agent.chars().filter(|letter| !letter.is_control()).collect();
-    Ok(match agent.is_empty() || agent.len() > AGENT_BYTES_MAX {
+    Ok(match context.client_info() {
+        Some(client) => through(who, &client),
+        None => who.clone(),
+    })
+}
+
+/// Somebody through the agent that a client says it is, if that can be a name.
+pub(super) fn through(who: &Identity, client: &Implementation) -> Identity {
+    let agent: String = client.name.chars().filter(|letter| !letter.is_control()).collect();
+    match agent.is_empty() || agent.len() > AGENT_BYTES_MAX {
         true => who.clone(),
         false => who.through(&agent),
-    })
+    }
 }
 
 /// The headers that a message came with, over HTTP.
@@ -48,9 +57,9 @@ fn run(context: &RequestContext<RoleServer>) -> Option<String> {
     said.or_else(session)
 }
 
-/// Whether the client can ask its user with a form. One that says nothing of how it asks can.
-fn asks(context: &RequestContext<RoleServer>) -> bool {
-    let can = context.client_capabilities().and_then(|can| can.elicitation);
+/// Whether a client can ask its user with a form. One that says nothing of how it asks can.
+pub(super) fn asks(client: &ClientCapabilities) -> bool {
+    let can = client.elicitation.as_ref();
     can.is_some_and(|asks| asks.form.is_some() || asks.url.is_none())
 }
 
@@ -69,7 +78,8 @@ pub(super) struct Call {
     pub confirmed: Option<u64>,
     /// Whether the client can ask its user.
     pub asks: bool,
-    progress: Option<(Peer<RoleServer>, ProgressToken)>,
+    /// Whom to tell how far it is, if anybody wants to know.
+    pub progress: Option<(Peer<RoleServer>, ProgressToken)>,
 }
 
 impl Call {
@@ -95,7 +105,7 @@ impl Call {
             request,
             run: run(context),
             confirmed: None,
-            asks: asks(context),
+            asks: context.client_capabilities().is_some_and(|client| asks(&client)),
             progress: context.meta.get_progress_token().map(|token| (context.peer.clone(), token)),
         })
     }

@@ -77,17 +77,13 @@ pub(super) async fn ask(
     ask: &Ask,
     context: &RequestContext<RoleServer>,
 ) -> Asked {
-    let (true, Some(params)) = (call.asks, form(&ask.question)) else { return Asked::Unable };
     let modern = context
         .protocol_version()
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
     if modern {
-        let question = InputRequest::Elicitation(ElicitRequest::new(params));
-        let questions = BTreeMap::from([(QUESTION.to_owned(), question)]);
-        let arguments = call.arguments.text();
-        let state = seal.close(&purpose(call, &arguments), &ask.count.to_string());
-        return Asked::Later(Box::new(InputRequiredResult::new(Some(questions), Some(state))));
+        return later(seal, call, ask).map_or(Asked::Unable, |it| Asked::Later(Box::new(it)));
     }
+    let (true, Some(params)) = (call.asks, form(&ask.question)) else { return Asked::Unable };
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
     let options = PeerRequestOptions::with_timeout(ANSWER_TIME_MAX);
     let asked = async {
@@ -104,6 +100,17 @@ pub(super) async fn ask(
         // No answer is none: a model does not agree in a user's place.
         _ => Asked::Declined,
     }
+}
+
+/// The answer by which a client of the revision 2026-07-28 or a newer one is to ask its user, and to call
+/// again; none, if it cannot ask.
+pub(super) fn later(seal: &Seal, call: &Call, ask: &Ask) -> Option<InputRequiredResult> {
+    let params = form(&ask.question).filter(|_| call.asks)?;
+    let question = InputRequest::Elicitation(ElicitRequest::new(params));
+    let questions = BTreeMap::from([(QUESTION.to_owned(), question)]);
+    let arguments = call.arguments.text();
+    let state = seal.close(&purpose(call, &arguments), &ask.count.to_string());
+    Some(InputRequiredResult::new(Some(questions), Some(state)))
 }
 
 /// What the state of a call is good for: the same call again, by the same caller.

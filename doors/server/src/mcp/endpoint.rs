@@ -1,7 +1,8 @@
 //! MCP over HTTP: `/mcp`.
 //!
 //! A request passes, in this order: the check of host and origin, the gate (credential, rates), the
-//! check whose session it is, and the protocol's library, which hands messages to the handler.
+//! check whose session it is, and the protocol's library, which hands messages to the handler. Calls of
+//! tools in their plain form need no library.
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use super::McpOptions;
 use super::arguments::Sent;
 use super::handler::{Handler, Shared};
 use super::hosts::Hosts;
+use super::plain::Plain;
 use super::sessions::Sessions;
 use crate::app::App;
 use crate::auth::Identity;
@@ -35,7 +37,7 @@ use crate::problem::{Problem, Result};
 pub(super) const PATH: &str = "/mcp";
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 const METADATA_OF_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 type Service = StreamableHttpService<Handler, LocalSessionManager>;
 
@@ -45,7 +47,8 @@ pub(crate) struct Endpoint(Arc<Inner>);
 
 struct Inner {
     app: App,
-    service: Option<Service>,
+    /// None, if there is no randomness.
+    tools: Option<(Arc<Shared>, Service)>,
     sessions: Sessions,
     hosts: Hosts,
     public_url: Option<String>,
@@ -67,12 +70,12 @@ impl Endpoint {
             .disable_allowed_hosts()
             .with_json_response(true)
             .with_max_request_body_bytes(app.limits().body_bytes_max);
-        let service = match Shared::new(app.clone(), options.fixtures) {
-            Ok(shared) => Some(StreamableHttpService::new(
-                move || Ok(Handler::new(&shared)),
-                sessions.manager(),
-                config,
-            )),
+        let tools = match Shared::new(app.clone(), options.fixtures) {
+            Ok(shared) => {
+                let handled = shared.clone();
+                let handler = move || Ok(Handler::new(&handled));
+                Some((shared, Service::new(handler, sessions.manager(), config)))
+            }
             Err(problem) => {
                 tracing::error!(detail = problem.detail(), "there are no tools for agents");
                 None
@@ -81,7 +84,7 @@ impl Endpoint {
         let public_url = options.public_url.as_deref();
         Self(Arc::new(Inner {
             app,
-            service,
+            tools,
             sessions,
             hosts: Hosts::new(options),
             public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
@@ -118,7 +121,7 @@ impl Endpoint {
     }
 
     async fn answer(&self, app: &App, request: Request) -> Result<Response<Body>> {
-        let Some(service) = &self.0.service else {
+        let Some((shared, service)) = &self.0.tools else {
             return Err(Problem::new("internal", "there is no randomness for agents' states"));
         };
         let who = request.extensions().get::<Identity>().cloned().ok_or_else(|| {
@@ -130,6 +133,9 @@ impl Endpoint {
             self.0.sessions.admit(id, &who).await?;
         }
         let (request, method) = whole(app, request).await?;
+        if let Some(call) = Plain::of(shared, &who, &request) {
+            return call.answer(shared).await;
+        }
         // Given back, if no session comes of it.
         let place = match method == Waits::Initialize && session.is_none() {
             true => Some(self.0.sessions.reserve(&who).await?),

@@ -68,44 +68,19 @@ impl Shared {
             app,
         }))
     }
-}
-
-impl Handler {
-    pub fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: shared.clone(), subscribed: Arc::default() }
-    }
-
-    fn app(&self) -> &App {
-        &self.shared.app
-    }
 
     /// Takes one of the places of what is under way.
     fn permit(&self) -> Result<SemaphorePermit<'_>> {
-        self.shared.calls.try_acquire().map_err(|_| {
+        self.calls.try_acquire().map_err(|_| {
             Problem::new("overloaded", "the server has as much to do as it takes on")
                 .hint("Call it again in a moment; nothing was done.")
                 .retryable()
         })
     }
 
-    /// Looks something up in the stores: one of so many at a time, within the time that an answer may take.
-    async fn look<T>(&self, looking: impl Future<Output = T>) -> Result<T, ErrorData> {
-        let _permit = self.permit().map_err(|problem| {
-            ErrorData::internal_error(format!("{}; try again", problem.detail()), None)
-        })?;
-        let looking = timeout(self.app().limits().answer_time_max, looking);
-        let late =
-            || ErrorData::internal_error("the store took too long to answer; try again", None);
-        tokio::select! {
-            biased;
-            found = looking => found.map_err(|_| late()),
-            () = self.app().lifecycle().leaving() => Err(late()),
-        }
-    }
-
     /// Does what a tool does, within the time that an answer may take, and tells the audit log.
-    async fn run(&self, call: &Call) -> Result<Done> {
-        let app = self.app();
+    pub async fn run(&self, call: &Call) -> Result<Done> {
+        let app = &self.app;
         let _permit = self.permit()?;
         let meter = match app.usage().filter(|_| !app.auth().is_local()) {
             Some(usage) => Some(usage.meter(&call.who).await?),
@@ -135,6 +110,31 @@ impl Handler {
         }
         done
     }
+}
+
+impl Handler {
+    pub fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: shared.clone(), subscribed: Arc::default() }
+    }
+
+    fn app(&self) -> &App {
+        &self.shared.app
+    }
+
+    /// Looks something up in the stores: one of so many at a time, within the time that an answer may take.
+    async fn look<T>(&self, looking: impl Future<Output = T>) -> Result<T, ErrorData> {
+        let _permit = self.shared.permit().map_err(|problem| {
+            ErrorData::internal_error(format!("{}; try again", problem.detail()), None)
+        })?;
+        let looking = timeout(self.app().limits().answer_time_max, looking);
+        let late =
+            || ErrorData::internal_error("the store took too long to answer; try again", None);
+        tokio::select! {
+            biased;
+            found = looking => found.map_err(|_| late()),
+            () = self.app().lifecycle().leaving() => Err(late()),
+        }
+    }
 
     /// Does what a tool does, and asks for confirmation where that is needed.
     async fn confirmed(
@@ -148,7 +148,7 @@ impl Handler {
             Some(Err(_)) => return Ok(declined(&call).into()),
             None => {}
         }
-        let ask = match self.run(&call).await {
+        let ask = match self.shared.run(&call).await {
             Ok(Done::Told(text)) => return Ok(answer::told(text).into()),
             Ok(Done::Said { text, failed }) => return Ok(answer::said(text, failed).into()),
             Ok(Done::Ask(ask)) => ask,
@@ -163,7 +163,7 @@ impl Handler {
             Asked::Stopping => return Ok(answer::failed(&stopping(), "").into()),
             Asked::Agreed => call.confirmed = Some(ask.count),
         }
-        Ok(match self.run(&call).await {
+        Ok(match self.shared.run(&call).await {
             Ok(Done::Told(text)) => answer::told(text).into(),
             Ok(Done::Said { text, failed }) => answer::said(text, failed).into(),
             // There are more, or fewer, by now.
@@ -173,7 +173,7 @@ impl Handler {
     }
 }
 
-fn unconfirmed(call: &Call, ask: &Ask) -> rmcp::model::CallToolResult {
+pub(super) fn unconfirmed(call: &Call, ask: &Ask) -> rmcp::model::CallToolResult {
     let Ask { count, question } = ask;
     let problem = Problem::new("unconfirmed", format!("nothing was done yet. {question}"))
         .hint("Make sure that this is wanted.");
@@ -188,7 +188,7 @@ fn stopping() -> Problem {
         .retryable()
 }
 
-fn left() -> Problem {
+pub(super) fn left() -> Problem {
     Problem::new("outcome-unknown", "the server stopped before it was done")
         .hint("It may or may not have been done: read before trying again.")
 }

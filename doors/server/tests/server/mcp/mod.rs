@@ -10,6 +10,7 @@ mod jobs;
 mod locks;
 mod memory;
 mod piped;
+mod plain;
 mod records;
 mod registries;
 mod resources;
