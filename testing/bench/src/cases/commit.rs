@@ -1,5 +1,6 @@
 //! Clients that each commit one put after the other and wait until it is on disk.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,9 +22,9 @@ pub fn against_log(bench: &mut Bench, clients: usize, goal: Option<Goal>) -> Res
     let log = AppendLog::create(&bench.scratch())?;
     let runtime = Runtime::new()?;
     let commits = Commits::new(bench, &runtime)?;
-    let comparison = alternate(bench.settings.commit_rounds, |side, round| match side {
-        Side::Measured => commits.rate(vec![store.clone(); clients], round),
-        Side::Reference => commits.rate(vec![log.clone(); clients], round),
+    let comparison = alternate(bench.settings.commit_rounds, |side, _| match side {
+        Side::Measured => commits.rate(vec![store.clone(); clients]),
+        Side::Reference => commits.rate(vec![log.clone(); clients]),
     })?;
     Ok(vec![Row {
         case: format!("commit{clients}_vs_log"),
@@ -38,9 +39,9 @@ pub fn many_against_one(bench: &mut Bench) -> Result<Vec<Row>> {
     let store = filled_store(bench)?;
     let runtime = Runtime::new()?;
     let commits = Commits::new(bench, &runtime)?;
-    let comparison = alternate(bench.settings.commit_rounds, |side, round| match side {
-        Side::Measured => commits.rate(vec![store.clone(); MANY], round),
-        Side::Reference => commits.rate(vec![store.clone()], round),
+    let comparison = alternate(bench.settings.commit_rounds, |side, _| match side {
+        Side::Measured => commits.rate(vec![store.clone(); MANY]),
+        Side::Reference => commits.rate(vec![store.clone()]),
     })?;
     Ok(vec![Row {
         case: "commit64_vs_commit1".to_owned(),
@@ -85,26 +86,28 @@ pub(super) struct Commits<'r> {
     /// Values are made beforehand: parsing is the same work for both sides and not what is
     /// compared.
     values: Arc<[Json]>,
+    /// How many clients there were: each has keys of its own, so that none finds those of another side
+    /// or round there, which would be another commit.
+    clients: Cell<u64>,
 }
 
 impl<'r> Commits<'r> {
     pub fn new(bench: &Bench, runtime: &'r Runtime) -> Result<Self> {
         let time = bench.settings.commit_time;
         let values = (0..1_000).map(records::value).collect::<Result<_>>()?;
-        Ok(Self { runtime, time, values })
+        Ok(Self { runtime, time, values, clients: Cell::new(0) })
     }
 
     /// How many commits the clients of these targets get done in a second. Each writes to keys chosen
     /// at random, so that their commits share no page of a tree on purpose.
-    pub fn rate<D: Durable>(&self, targets: Vec<D>, round: usize) -> Result<f64> {
+    pub fn rate<D: Durable>(&self, targets: Vec<D>) -> Result<f64> {
         let start = Instant::now();
         let deadline = start + self.time;
         self.runtime.block_on(async {
             let tasks: Vec<_> = targets
                 .into_iter()
-                .enumerate()
-                .map(|(client, target)| {
-                    let seed = (round * MANY + client) as u64;
+                .map(|target| {
+                    let seed = self.clients.replace(self.clients.get() + 1);
                     tokio::spawn(commit_until(deadline, target, self.values.clone(), seed))
                 })
                 .collect();

@@ -55,7 +55,7 @@ pub fn http_get(bench: &mut Bench) -> Result<Vec<Row>> {
         let (connections, requests) = (connections.clone(), requests.clone());
         runtime.block_on(rate(READERS, time, 0, move |n| {
             let (connections, requests) = (connections.clone(), requests.clone());
-            async move { ask(&connections, n, &requests[n as usize % requests.len()]).await }
+            async move { ask(&connections, n, &requests[apart(n, requests.len())]).await }
         }))
     })?;
     Ok(vec![Row {
@@ -84,9 +84,9 @@ pub fn http_put64(bench: &mut Bench) -> Result<Vec<Row>> {
     ] {
         let connections = runtime.block_on(connected(address, MANY as u64))?;
         let clients = || (0..MANY).map(|client| Putting::new(&connections, client)).collect();
-        let comparison = alternate(bench.settings.commit_rounds, |side, round| match side {
-            Side::Measured => commits.rate::<Putting>(clients(), round),
-            Side::Reference => commits.rate(vec![store.clone(); MANY], round),
+        let comparison = alternate(bench.settings.commit_rounds, |side, _| match side {
+            Side::Measured => commits.rate::<Putting>(clients()),
+            Side::Reference => commits.rate(vec![store.clone(); MANY]),
         })?;
         rows.push(Row {
             case: case.to_owned(),
@@ -167,11 +167,19 @@ pub(super) async fn connected(address: SocketAddr, clients: u64) -> Result<Conne
     Ok(Arc::new(connections))
 }
 
+/// Which client has a number: `rate` gives each ten thousand.
+fn client(number: u64) -> usize {
+    number as usize / 10_000
+}
+
+/// One of so many things for each number; clients go through them from places of their own.
+pub(super) fn apart(number: u64, things: usize) -> usize {
+    (number as usize + client(number) * 61) % things
+}
+
 /// Sends a request on the connection of the client that has this number, and reads the answer.
 pub(super) async fn ask(connections: &Connections, number: u64, request: &str) -> Result<()> {
-    // `rate` gives each client ten thousand numbers.
-    let client = usize::try_from(number / 10_000)? % connections.len();
-    connections[client].lock().await.ask(request.as_bytes()).await
+    connections[client(number) % connections.len()].lock().await.ask(request.as_bytes()).await
 }
 
 /// A connection that stays open.

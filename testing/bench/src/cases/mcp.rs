@@ -14,7 +14,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::http::{ask, connected, serve_bare, served};
+use super::http::{apart, ask, connected, serve_bare, served};
 use crate::Result;
 use crate::bench::Bench;
 use crate::measure::{Side, alternate, rate};
@@ -54,7 +54,7 @@ pub fn get(bench: &mut Bench) -> Result<Vec<Row>> {
         runtime.block_on(rate(AGENTS, time, 0, move |n| {
             let (connections, calls) = (connections.clone(), calls.clone());
             async move {
-                let (ours, theirs) = &calls[n as usize % calls.len()];
+                let (ours, theirs) = &calls[apart(n, calls.len())];
                 ask(&connections, n, if measured { ours } else { theirs }).await
             }
         }))
