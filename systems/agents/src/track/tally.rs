@@ -62,8 +62,10 @@ impl Tally {
         if let Some(part) = self.waiting.iter_mut().chain(&mut self.before).find(same) {
             part.count = part.count.saturating_add(note.count);
             part.ends = note.ends;
-            if let Some(agent) = note.agent {
-                part.last = Some((agent.clone(), note.at));
+            match (note.agent, &mut part.last) {
+                (None, _) => {}
+                (Some(agent), Some((last, at))) if Arc::ptr_eq(agent, last) => *at = note.at,
+                (Some(agent), last) => *last = Some((agent.clone(), note.at)),
             }
             return;
         }
