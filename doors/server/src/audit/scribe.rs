@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use keyward::{Commit, Expiry, ExpirySupport, Json, Key, Limits, Put, Store, Tier};
 use serde::{Serialize, Serializer};
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::{AUDIT, QUEUE_MAX, SHEET_TIME_MAX, Told, sortable};
@@ -18,6 +19,8 @@ const GATHER_TIME: Duration = Duration::from_millis(50);
 const GATHER_MAX: usize = QUEUE_MAX / 4;
 /// How large a sheet becomes at most.
 const SHEET_BYTES_MAX: usize = 64 * 1024;
+/// How many acts are put into words before others have their turn.
+const WRITTEN_AT_ONCE: usize = 128;
 /// The pause after the log could not be written.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -58,7 +61,7 @@ impl Scribe {
             if !gathered {
                 return;
             }
-            let sheets = self.sheets(&mut acts);
+            let sheets = self.sheets(&mut acts).await;
             while let Err(error) = self.append(&sheets).await {
                 tracing::error!(%error, sheets = sheets.len(), "the audit log could not be written");
                 sleep(RETRY_PAUSE).await;
@@ -67,13 +70,17 @@ impl Scribe {
     }
 
     /// The acts as sheets: in order, none too large, none over too long a time.
-    fn sheets(&mut self, acts: &mut Vec<Told>) -> Vec<(Key, Json)> {
+    async fn sheets(&mut self, acts: &mut Vec<Told>) -> Vec<(Key, Json)> {
         acts.sort_by_key(|act| act.time);
         let limits = self.store.limits();
         let bytes_max = SHEET_BYTES_MAX.min(limits.value_bytes_max);
         let mut sheets = Vec::new();
         let mut sheet = Sheet::default();
-        for act in acts.drain(..) {
+        for (number, act) in acts.drain(..).enumerate() {
+            // Requests wait for the same threads.
+            if number % WRITTEN_AT_ONCE == WRITTEN_AT_ONCE - 1 {
+                yield_now().await;
+            }
             let text = written(&act, bytes_max);
             if !sheet.takes(act.time, text.len(), bytes_max) {
                 sheets.push(std::mem::take(&mut sheet));

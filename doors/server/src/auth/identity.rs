@@ -107,14 +107,23 @@ impl Identity {
     /// The same caller through an agent, for one request of its own; through the agent of the
     /// credential, if that is bound to one.
     pub(crate) fn through(&self, agent: &str) -> Self {
-        let Known { tenant, credential, caller, scopes, .. } = &*self.0;
-        let caller = match caller.agent_id() {
+        let caller = self.caller();
+        self.acting(match caller.agent_id() {
             Some(_) => caller.clone(),
             None => caller.clone().with_agent(agent),
-        };
-        let through = Self::new(tenant.name(), credential.clone(), caller, scopes.clone());
-        through.0.sent_bytes.store(self.sent_bytes(), Ordering::Relaxed);
-        through
+        })
+    }
+
+    /// The same caller, for one more act: what was remembered of the one before is not this one's.
+    pub(crate) fn anew(&self) -> Self {
+        self.acting(self.caller().clone())
+    }
+
+    fn acting(&self, caller: Caller) -> Self {
+        let Known { tenant, credential, scopes, .. } = &*self.0;
+        let acting = Self::new(tenant.name(), credential.clone(), caller, scopes.clone());
+        acting.0.sent_bytes.store(self.sent_bytes(), Ordering::Relaxed);
+        acting
     }
 
     /// Whose data it is.

@@ -1,8 +1,9 @@
 //! Answers and problems, in words for a model.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use rmcp::model::{CallToolResult, ContentBlock};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::http::text::Object;
@@ -28,15 +29,70 @@ pub(super) fn told(text: String) -> CallToolResult {
     }
 }
 
-/// The same as JSON, with the structure as it stands: it has every digit, too.
-pub(super) fn told_as_it_stands(text: &str) -> String {
+/// The same as JSON, with the structure as it stands: it has every digit, too. None, if it is not JSON, or
+/// has a number that many clients cannot read.
+pub(super) fn told_as_it_stands(text: &str) -> Option<String> {
+    let Readable = serde_json::from_str(text).ok()?;
     let content = Object::new().text("type", "text").text("text", text).finish();
-    Object::new()
+    let told = Object::new()
         .text("resultType", "complete")
         .list("content", [content])
         .raw("structuredContent", text)
-        .raw("isError", "false")
-        .finish()
+        .raw("isError", "false");
+    Some(told.finish())
+}
+
+/// Any JSON that the protocol's library could read, which nothing is kept of: its numbers have 64 bits.
+struct Readable;
+
+impl<'de> Deserialize<'de> for Readable {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Readable;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Readable, A::Error> {
+        while let Some(Readable) = items.next_element()? {}
+        Ok(Readable)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Readable, A::Error> {
+        while let Some((Readable, Readable)) = members.next_entry()? {}
+        Ok(Readable)
+    }
 }
 
 /// A tool's answer in words of its own.
@@ -98,9 +154,30 @@ mod tests {
         let text = r#"{"n":1.5,"t":"\"\u00fc\n","b":[2]}"#;
         let same = serde_json::to_string(&told(text.to_owned())).unwrap();
         let same: Value = serde_json::from_str(&same).unwrap();
-        assert_eq!(serde_json::from_str::<Value>(&told_as_it_stands(text)).unwrap(), same);
+        let stands = told_as_it_stands(text).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&stands).unwrap(), same);
         let digits = r#"{"n":123456789012345678901.10}"#;
-        assert!(told_as_it_stands(digits).contains(&format!(r#""structuredContent":{digits}"#)));
+        let stands = told_as_it_stands(digits).unwrap();
+        assert!(stands.contains(&format!(r#""structuredContent":{digits}"#)), "{stands}");
+    }
+
+    #[test]
+    fn what_is_no_json_or_has_a_number_beyond_the_protocol_does_not_stand() {
+        let nines = "9".repeat(400);
+        for text in [
+            r#"{"value":}"#.to_owned(),
+            r#"{"a":[1,1e400]}"#.to_owned(),
+            r#"{"\\":-1E+999}"#.to_owned(),
+            format!(r#"{{"n":{nines}}}"#),
+        ] {
+            assert_eq!(told_as_it_stands(&text), None, "{text}");
+        }
+        for text in [
+            r#"{"t":"1e400","u":"\"1e400","e":1e300}"#.to_owned(),
+            format!(r#"{{"t":"{nines}","n":0.{nines}}}"#),
+        ] {
+            assert!(told_as_it_stands(&text).is_some(), "{text}");
+        }
     }
 
     #[test]

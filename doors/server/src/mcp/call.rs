@@ -117,6 +117,7 @@ impl Call {
     }
 
     /// Tells how far it is, if the client wants to know. A client that cannot be told is not waited for.
+    /// Which tools do so, [`tells_progress`](super::tools::tells_progress) says.
     pub async fn reach(&self, done: u64, total: Option<u64>, message: &str) {
         let Some((peer, token)) = &self.progress else { return };
         let mut told = ProgressNotificationParam::new(token.clone(), done as f64);

@@ -163,6 +163,8 @@ impl Handler {
             Asked::Stopping => return Ok(answer::failed(&stopping(), "").into()),
             Asked::Agreed => call.confirmed = Some(ask.count),
         }
+        // What is done now is an act of its own.
+        call.who = call.who.anew();
         Ok(match self.shared.run(&call).await {
             Ok(Done::Told(text)) => answer::told(text).into(),
             Ok(Done::Said { text, failed }) => answer::said(text, failed).into(),

@@ -1,12 +1,13 @@
-//! Calls of tools in their plain form: a message of the newest revision that is whole in itself, which is
-//! how clients send nearly every call. It is answered here, and its JSON is passed on as it stands; the
-//! protocol's library takes a message into values and out of them again several times, and begins a
-//! service of its own, with tasks and channels, for each.
+//! Calls of tools in their plain form: messages of the newest revision that are whole in themselves. They
+//! are answered here, and their JSON is passed on as it stands; the protocol's library takes a message into
+//! values and out of them again several times, and begins a service of its own, with tasks and channels,
+//! for each.
 //!
 //! What is not of this form in every detail is left to the library, which knows what to say: other
-//! revisions, sessions, progress, a user's answers, metadata of other kinds, and whatever is wrong. Both
-//! give the same answers, which the tests compare; only that here the structure of an answer has every
-//! digit, as its text has.
+//! revisions, sessions, progress that is told, a user's answers, metadata of other kinds, and whatever is
+//! wrong with a message. Both give the same answers, which the tests compare, but for this: here the
+//! structure of an answer has every digit, as its text has, and arguments that the library cannot read
+//! (numbers of any size, lists in lists without end, halves of characters) are looked at by the tool.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -36,13 +37,13 @@ const ARGUMENT_HEADERS: &str = "mcp-param-";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Message<'b> {
+struct Envelope<'b> {
     jsonrpc: &'b str,
     #[serde(borrow)]
     id: &'b RawValue,
     method: &'b str,
     #[serde(borrow)]
-    params: Params<'b>,
+    params: &'b RawValue,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,10 +53,10 @@ struct Params<'b> {
     #[serde(borrow)]
     arguments: Option<&'b RawValue>,
     #[serde(borrow, rename = "_meta")]
-    about: About<'b>,
+    about: &'b RawValue,
 }
 
-/// What a message says of itself. A token of progress, among others, is not in the plain form.
+/// What a message says of itself.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct About<'b> {
@@ -65,8 +66,19 @@ struct About<'b> {
     client: Implementation,
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
     capabilities: ClientCapabilities,
+    #[serde(borrow, rename = "progressToken")]
+    progress: Option<&'b RawValue>,
     #[serde(borrow, rename = "keyward/run")]
     run: Option<&'b str>,
+}
+
+/// A message in the plain form.
+#[derive(Debug)]
+struct Message<'b> {
+    id: &'b str,
+    tool: &'b str,
+    arguments: Option<&'b RawValue>,
+    about: About<'b>,
 }
 
 impl<'b> Message<'b> {
@@ -85,15 +97,26 @@ impl<'b> Message<'b> {
         if !(accepted.contains("application/json") && accepted.contains("text/event-stream")) {
             return None;
         }
-        let message: Self = serde_json::from_slice(body).ok()?;
-        let named = only(headers, &NAME_HEADER)? == message.params.name;
-        let plain = message.jsonrpc == "2.0"
-            && message.method == METHOD
-            && message.params.about.revision == revision.as_str()
-            && tools::is_known(message.params.name)
-            && is_id(message.id.get());
-        (named && plain).then_some(message)
+        let Envelope { jsonrpc, id, method, params } = object(std::str::from_utf8(body).ok()?)?;
+        let Params { name, arguments, about } = object(params.get())?;
+        let about: About<'_> = object(about.get())?;
+        // Where a tool does not tell how far it is, nobody can be told.
+        let told = |token: &RawValue| tools::tells_progress(name) || !is_id(token.get());
+        let plain = jsonrpc == "2.0"
+            && method == METHOD
+            && about.revision == revision.as_str()
+            && only(headers, &NAME_HEADER)? == name
+            && tools::is_known(name)
+            && is_id(id.get())
+            && !about.progress.is_some_and(told);
+        plain.then_some(Self { id: id.get(), tool: name, arguments, about })
     }
+}
+
+/// An object as something that is understood here; members without their names are not taken for one.
+fn object<'b, T: Deserialize<'b>>(json: &'b str) -> Option<T> {
+    let is_object = json.trim_ascii_start().starts_with('{');
+    is_object.then(|| serde_json::from_str(json).ok())?
 }
 
 /// The value of a header that is there once.
@@ -105,7 +128,7 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 
 /// Whether it is a whole number or a text.
 fn is_id(json: &str) -> bool {
-    json.starts_with('"') || json.parse::<i64>().is_ok()
+    json.parse::<i64>().is_ok() || serde_json::from_str::<String>(json).is_ok()
 }
 
 /// A call in the plain form.
@@ -120,21 +143,20 @@ impl Plain {
     /// The call that a request is, if it is one and in the plain form.
     pub fn of(shared: &Shared, who: &Identity, request: &Request) -> Option<Self> {
         let Sent(body) = request.extensions().get()?;
-        let Message { id, params, .. } = Message::of(request.headers(), body)?;
+        let Message { id, tool, arguments, about } = Message::of(request.headers(), body)?;
         let RequestId(name) = request.extensions().get::<RequestId>()?.clone();
-        let about = &params.about;
         let call = Call {
             app: shared.app.clone(),
             who: through(who, &about.client),
-            tool: params.name.to_owned(),
-            arguments: Arguments::of(params.arguments)?,
+            tool: tool.to_owned(),
+            arguments: Arguments::of(arguments)?,
             request: name,
             run: about.run.map(str::to_owned),
             confirmed: None,
             asks: asks(&about.capabilities),
             progress: None,
         };
-        Some(Self { call, id: id.get().to_owned() })
+        Some(Self { call, id: id.to_owned() })
     }
 
     /// Has it done.
@@ -152,7 +174,10 @@ impl Plain {
 /// What comes of a call, as JSON.
 async fn result(shared: &Shared, call: &Call) -> Result<String> {
     let result = match shared.run(call).await {
-        Ok(Done::Told(text)) => return Ok(answer::told_as_it_stands(&text)),
+        Ok(Done::Told(text)) => match answer::told_as_it_stands(&text) {
+            Some(told) => return Ok(told),
+            None => answer::told(text),
+        },
         Ok(Done::Said { text, failed }) => answer::said(text, failed),
         Ok(Done::Ask(ask)) => match confirm::later(&shared.seal, call, &ask) {
             Some(required) => return text::told(&required),
@@ -208,6 +233,7 @@ mod tests {
         let mut with_more = message();
         with_more["id"] = json!("a-1");
         with_more["params"]["_meta"]["keyward/run"] = json!("r-1");
+        with_more["params"]["_meta"]["progressToken"] = json!(7);
         assert!(is_plain(&headers(), &with_more));
         with_more["params"].as_object_mut().unwrap().remove("arguments");
         assert!(is_plain(&headers(), &with_more));
@@ -215,7 +241,7 @@ mod tests {
 
     #[test]
     fn whatever_else_a_message_says_is_left_to_the_library() {
-        let changes: [(&str, Value); 13] = [
+        let changes: [(&str, Value); 15] = [
             ("/jsonrpc", json!("1.0")),
             ("/id", json!(null)),
             ("/id", json!(1.5)),
@@ -225,7 +251,9 @@ mod tests {
             ("/params/name", json!("agent_set")),
             ("/params/inputResponses", json!({})),
             ("/params/requestState", json!("x")),
-            ("/params/_meta/progressToken", json!(1)),
+            ("/params", json!(["agent_get", {}, {}])),
+            ("/params/_meta", json!(["2026-07-28", { "name": "a", "version": "1" }, {}])),
+            ("/params/_meta/progressToken", json!(1.5)),
             ("/params/_meta/example.com~1other", json!(1)),
             ("/params/_meta/io.modelcontextprotocol~1protocolVersion", json!("2025-06-18")),
             ("/params/_meta/io.modelcontextprotocol~1clientCapabilities", json!(null)),
@@ -262,6 +290,29 @@ mod tests {
                 assert!(!is_plain(&without, &message()), "no {name}");
             }
         }
+    }
+
+    #[test]
+    fn progress_that_is_told_is_left_to_the_library() {
+        let (mut headers, mut message) = (headers(), message());
+        headers.insert(NAME_HEADER, HeaderValue::from_static("job_get"));
+        message["params"]["name"] = json!("job_get");
+        assert!(is_plain(&headers, &message));
+        message["params"]["_meta"]["progressToken"] = json!("t");
+        assert!(!is_plain(&headers, &message));
+    }
+
+    #[test]
+    fn members_without_their_names_are_left_to_the_library() {
+        let about = r#"["2026-07-28",{"name":"x","version":"1"},{},null,null]"#;
+        let list = format!(r#"["2.0",1,"tools/call",["agent_get",{{"key":"a"}},{about}]]"#);
+        assert!(Message::of(&headers(), list.as_bytes()).is_none());
+    }
+
+    #[test]
+    fn an_id_that_is_no_text_is_left_to_the_library() {
+        let half = message().to_string().replacen("\"id\":7", r#""id":"\ud800""#, 1);
+        assert!(Message::of(&headers(), half.as_bytes()).is_none());
     }
 
     #[test]

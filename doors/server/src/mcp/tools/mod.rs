@@ -98,6 +98,11 @@ pub(super) fn is_known(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
+/// Whether a tool tells how far it is while it works ([`Call::reach`]).
+pub(super) fn tells_progress(name: &str) -> bool {
+    matches!(name, "job_get" | "registry_run" | "agreement_read_policy" | "agreement_analyze")
+}
+
 /// The tools that give pages: they take a limit, and say where to go on.
 const PAGED: [&str; 9] = [
     "agent_keys",

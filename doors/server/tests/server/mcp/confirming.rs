@@ -128,6 +128,44 @@ async fn the_user_of_an_older_client_is_asked_within_the_call() {
 }
 
 #[tokio::test]
+async fn what_was_asked_and_what_was_done_are_two_acts_in_the_audit_log() {
+    let server = served().await;
+    let admin = server.admin().await;
+    let ada = server.key(&admin, &json!({ "name": "a", "user": "ada" })).await;
+    let agent = Agent::with(&server, &ada.secret);
+    for name in ["a", "b"] {
+        let path = format!("/memories/d/{name}.md");
+        let made = json!({ "command": "create", "path": path, "file_text": "x" });
+        assert_ne!(agent.called("memory", made).await["isError"], true);
+    }
+    let can = json!({ "elicitation": {} });
+    let session = Session::begin_as(&server, "2025-06-18", Some(&ada.secret), can).await;
+    let arguments = json!({ "command": "delete", "path": "/memories/d" });
+    let params = json!({ "name": "memory", "arguments": arguments });
+    let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params });
+    let mut events = Events::new(answered(200, session.request(&call)).await);
+    let asked = events.next().await.unwrap();
+    let answer = json!({ "action": "accept", "content": { "confirm": true } });
+    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer });
+    answered(202, session.request(&answer)).await;
+    assert_ne!(events.next().await.unwrap()["result"]["isError"], true);
+    let acts = loop {
+        let log = told(200, server.get("/v1/audit").bearer_auth(&admin.secret)).await;
+        let acts = log["items"].as_array().unwrap().clone();
+        // Two files were made before.
+        let calls = acts.into_iter().filter(|act| act["path"] == "/mcp/memory");
+        let calls: Vec<Value> = calls.skip(2).collect();
+        if calls.len() == 2 {
+            break calls;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!((&acts[0]["status"], &acts[1]["status"]), (&json!(409), &json!(200)));
+    assert_eq!(acts[0].get("keys_total"), None, "nothing was done yet: {acts:?}");
+    assert_eq!(acts[1]["keys_total"], 2, "{acts:?}");
+}
+
+#[tokio::test]
 async fn a_stop_does_not_wait_for_a_user() {
     let limits = Limits { drain_time_max: Duration::from_secs(60), ..Limits::default() };
     let config = Config { limits, ..configured() };
