@@ -169,8 +169,14 @@ pub(crate) fn value_of(record: &Json) -> keyward_records::Result<Json> {
 
 /// When the entry that a record holds was made: what tells it from one that had the same key before.
 pub(crate) fn born(record: &Json) -> &str {
+    std::str::from_utf8(born_bytes(record)).unwrap_or_default()
+}
+
+/// The same, as the bytes that stand in the record: every read of an agent's looks for them.
+pub(crate) fn born_bytes(record: &Json) -> &[u8] {
     static PATH: LazyLock<Option<FieldPath>> = LazyLock::new(|| CREATED_AT.parse().ok());
-    let found = PATH.as_ref().and_then(|path| find(record.as_bytes(), path));
-    let text = found.and_then(|found| std::str::from_utf8(found).ok()).unwrap_or_default();
-    text.trim_matches('"')
+    match PATH.as_ref().and_then(|path| find(record.as_bytes(), path)) {
+        Some([b'"', text @ .., b'"']) => text,
+        _ => &[],
+    }
 }

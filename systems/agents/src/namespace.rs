@@ -10,7 +10,7 @@ use crate::access::{Access, AccessRow};
 use crate::actor::Actor;
 use crate::agents::{Agents, Shared};
 use crate::declaration::{NAMESPACE, USER};
-use crate::entry::{AgentEntry, born, value_of};
+use crate::entry::{AgentEntry, born, born_bytes, value_of};
 use crate::set::{Patch, Seen, Set, Writer};
 use crate::settings::Settings;
 use crate::track::{Line, Note};
@@ -88,11 +88,11 @@ impl Namespace {
         let is_agent = self.actor.agent_id().is_some();
         // A read by nobody in particular may have prolonged the entry's life.
         if is_agent || record.expires.is_some() {
-            self.note(place, born(&record.value), record.expires, u64::from(is_agent));
+            self.note(place, born_bytes(&record.value), record.expires, u64::from(is_agent));
         }
     }
 
-    fn note(&self, entry: &Key, born: &str, ends: Option<Timestamp>, count: u64) {
+    fn note(&self, entry: &Key, born: &[u8], ends: Option<Timestamp>, count: u64) {
         let (shared, agent) = (self.shared(), self.actor.shared_agent_id());
         let at = shared.clock.now();
         shared.tracker.note(Note { entry: entry.as_bytes(), born, agent, at, ends, count });
@@ -226,7 +226,7 @@ impl Namespace {
     pub(crate) fn wrote(&self, place: &Key, written: &Written, seen: &Seen) {
         let done = matches!(written, Written::Applied { .. });
         if done && (self.actor.agent_id().is_some() || seen.mortal) {
-            self.note(place, &seen.born, seen.ends, 0);
+            self.note(place, seen.born.as_bytes(), seen.ends, 0);
         }
     }
 

@@ -55,7 +55,7 @@ impl Tracker {
             let (entries, again) = {
                 let held = self.held();
                 let again = held.tallies.values().any(super::tally::Tally::is_of_several);
-                let entries = held.tallies.keys().cloned().map(Key::from_stored);
+                let entries = held.tallies.keys().map(|key| Key::from_stored(key.to_vec()));
                 (entries.collect::<Vec<Key>>(), again)
             };
             for entries in entries.chunks(TOGETHER_MAX) {

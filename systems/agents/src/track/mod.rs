@@ -16,11 +16,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use keyward_engine::{Clock, Error as StoreError, ErrorKind, Json, Store};
 use keyward_key::Key;
+use smallvec::SmallVec;
 use tokio::sync::Notify;
 
 use crate::access::{Access, AccessRow};
@@ -58,8 +58,9 @@ pub(crate) struct Tracker {
 
 #[derive(Default)]
 struct Held {
-    /// By the entry's key, encoded: as notes have it.
-    tallies: HashMap<Bytes, Tally>,
+    /// By the entry's key, encoded, as notes have it. Most keys stand in the map itself: finding one again
+    /// does not wait for memory elsewhere.
+    tallies: HashMap<SmallVec<[u8; KEY_BYTES_INLINE]>, Tally>,
     /// Room for notes, so that adding up allocates nothing.
     spare: Notes,
     lines: VecDeque<HeldLine>,
@@ -70,6 +71,9 @@ struct Held {
 /// How many notes wait to be added up. The half of it wakes who does that beside the reads; a read that
 /// finds all of it adds up itself.
 const NOTES_MAX: usize = 4_096;
+
+/// How long the keys are that stand in the map of what is held.
+const KEY_BYTES_INLINE: usize = 64;
 
 impl Held {
     fn next(&mut self) -> u64 {
@@ -145,7 +149,7 @@ impl Tracker {
         if let Some(tally) = held.tallies.get_mut(note.entry) {
             tally.note(note);
         } else if held.tallies.len() < self.tracked_max {
-            held.tallies.insert(Bytes::copy_from_slice(note.entry), Tally::new(note));
+            held.tallies.insert(note.entry.into(), Tally::new(note));
         } else {
             self.accesses_lost.fetch_add(note.count, Ordering::Relaxed);
         }

@@ -12,8 +12,8 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Note<'n> {
     /// The entry's key, encoded.
     pub entry: &'n [u8],
-    /// When the entry was made.
-    pub born: &'n str,
+    /// When the entry was made, as its record says it.
+    pub born: &'n [u8],
     /// The agent; none for somebody who only may have prolonged the entry's life.
     pub agent: Option<&'n Arc<str>>,
     /// When.
@@ -25,14 +25,14 @@ pub(crate) struct Note<'n> {
 }
 
 /// Notes in the order in which they were made, their texts one behind the other: noting copies a few bytes
-/// into room that is there. Notes with memory of their own, taken by the thread that reads and given back by
-/// the one that adds up, made a read a tenth slower.
+/// into room that is there. A note with memory of its own would have it taken by the thread that reads, and
+/// given back by the one that adds up, which costs a read as much again.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     heads: Vec<Head>,
     keys: Vec<u8>,
-    born: String,
-    /// Those of the notes; one that follows itself stands here once.
+    born: Vec<u8>,
+    /// Those of the notes; one that follows itself, as the same handle has it, stands here once.
     agents: Vec<Arc<str>>,
 }
 
@@ -55,14 +55,14 @@ impl Notes {
     pub fn push(&mut self, note: Note<'_>) {
         let agent = note.agent.map(|agent| self.place_of(agent));
         self.keys.extend_from_slice(note.entry);
-        self.born.push_str(note.born);
+        self.born.extend_from_slice(note.born);
         let Note { at, ends, count, .. } = note;
         let (key_end, born_end) = (self.keys.len(), self.born.len());
         self.heads.push(Head { key_end, born_end, agent, at, ends, count });
     }
 
     fn place_of(&mut self, agent: &Arc<str>) -> usize {
-        if self.agents.last().is_none_or(|last| last != agent) {
+        if self.agents.last().is_none_or(|last| !Arc::ptr_eq(last, agent)) {
             self.agents.push(agent.clone());
         }
         self.agents.len() - 1
@@ -95,7 +95,7 @@ impl Notes {
 mod tests {
     use super::*;
 
-    fn note<'n>(entry: &'n [u8], born: &'n str, agent: Option<&'n Arc<str>>) -> Note<'n> {
+    fn note<'n>(entry: &'n [u8], born: &'n [u8], agent: Option<&'n Arc<str>>) -> Note<'n> {
         let at = Timestamp::from_second(entry.len() as i64).unwrap();
         let ends = agent.is_none().then_some(Timestamp::MAX);
         Note { entry, born, agent, at, ends, count: u64::from(agent.is_some()) }
@@ -105,11 +105,11 @@ mod tests {
     fn notes_come_back_as_they_were_made_and_in_order() {
         let (ada, bob): (Arc<str>, Arc<str>) = ("ada".into(), "bob".into());
         let made = [
-            note(b"user\0a", "2026-01-01", Some(&ada)),
-            note(b"user\0b", "2026-01-02", Some(&ada)),
-            note(b"", "", None),
-            note(b"user\0b", "2026-01-02", Some(&bob)),
-            note(b"user\0a", "2026-01-01", Some(&ada)),
+            note(b"user\0a", b"2026-01-01", Some(&ada)),
+            note(b"user\0b", b"2026-01-02", Some(&ada)),
+            note(b"", b"", None),
+            note(b"user\0b", b"2026-01-02", Some(&bob)),
+            note(b"user\0a", b"2026-01-01", Some(&ada)),
         ];
         let mut notes = Notes::default();
         for _ in 0..2 {
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn room_for_very_long_keys_is_given_back() {
         let mut notes = Notes::default();
-        notes.push(note(&vec![b'k'; 2 * KEPT_BYTES_MAX], "", None));
+        notes.push(note(&vec![b'k'; 2 * KEPT_BYTES_MAX], b"", None));
         notes.clear();
         assert!(notes.keys.capacity() <= KEPT_BYTES_MAX);
     }

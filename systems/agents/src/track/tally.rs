@@ -19,7 +19,12 @@ pub(super) struct Part {
 impl Part {
     fn new(note: Note<'_>) -> Self {
         let last = note.agent.map(|agent| (agent.clone(), note.at));
-        Self { born: note.born.into(), count: note.count, last, ends: note.ends }
+        Self {
+            born: String::from_utf8_lossy(note.born).into(),
+            count: note.count,
+            last,
+            ends: note.ends,
+        }
     }
 
     /// What a row becomes by it.
@@ -58,7 +63,7 @@ impl Tally {
     }
 
     pub fn note(&mut self, note: Note<'_>) {
-        let same = |part: &&mut Part| *part.born == *note.born;
+        let same = |part: &&mut Part| part.born.as_bytes() == note.born;
         if let Some(part) = self.waiting.iter_mut().chain(&mut self.before).find(same) {
             part.count = part.count.saturating_add(note.count);
             part.ends = note.ends;
