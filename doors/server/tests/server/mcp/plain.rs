@@ -32,10 +32,11 @@ fn settled(mut answer: Value) -> Value {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| *item = settled(item.take())),
         // What an answer says as text is JSON itself, or words.
-        Value::String(text) => match serde_json::from_str::<Value>(text) {
-            Ok(inner @ Value::Object(_)) => answer = settled(inner),
-            _ => {}
-        },
+        Value::String(text) => {
+            if let Ok(inner @ Value::Object(_)) = serde_json::from_str::<Value>(text) {
+                answer = settled(inner);
+            }
+        }
         _ => {}
     }
     answer
