@@ -3,8 +3,8 @@
 //! One [`Handler`](handler::Handler) answers, and knows no wires. It is spoken to over HTTP at `/mcp`
 //! (`endpoint`), behind the same gate as everything else, and over standard input and output
 //! (`stdio`), for the local user. Calls of tools over HTTP that need nothing of the protocol but their
-//! answer come to its tools directly (`plain`). What its tools do are the functions of `api`; here their arguments
-//! are read, and their answers and problems put into words for a model.
+//! answer come to its tools directly (`plain`). What its tools do are the functions of `api`; here their
+//! arguments are read, and their answers and problems put into words for a model.
 
 mod answer;
 mod arguments;

@@ -100,7 +100,7 @@ pub(super) fn is_known(name: &str) -> bool {
 
 /// Whether a tool tells how far it is while it works ([`Call::reach`]).
 pub(super) fn tells_progress(name: &str) -> bool {
-    matches!(name, "job_get" | "registry_run" | "agreement_read_policy" | "agreement_analyze")
+    matches!(name, "job_get" | "registry_run" | "agreement_analyze")
 }
 
 /// The tools that give pages: they take a limit, and say where to go on.
