@@ -34,12 +34,22 @@ pub(crate) struct Asking<'r> {
     entered: bool,
     failures: u32,
     conflicts: u32,
+    /// Tokens up to this have a fence that the catalog does not know of.
+    skipped: u64,
 }
 
 /// Asks until the request is granted, refused, or its patience ends.
 pub(crate) async fn run(root: &Root, asked: &Asked, patience: Patience) -> Result<Ended> {
-    let mut asking =
-        Asking { root, asked, patience, line: None, entered: false, failures: 0, conflicts: 0 };
+    let mut asking = Asking {
+        root,
+        asked,
+        patience,
+        line: None,
+        entered: false,
+        failures: 0,
+        conflicts: 0,
+        skipped: 0,
+    };
     let ended = asking.run().await;
     if asking.entered && !matches!(ended, Ok(Ended::Granted(_))) {
         // What cannot be taken back now ends with its lease.
@@ -108,10 +118,14 @@ impl Asking<'_> {
 
     async fn grant(&mut self, look: Look, corpses: &[Corpse]) -> Result<Option<Ended>> {
         let mut catalog = look.catalog.clone();
+        catalog.skip(self.skipped);
         self.reap(&mut catalog, corpses);
         let place = catalog.waiter(&self.asked.id).map(|claim| claim.token);
         let token = catalog.grant(self.root.key(), self.asked)?;
         self.check_room(catalog.holders.len(), "holders")?;
+        if !self.ready(&look, &catalog).await? {
+            return Ok(None);
+        }
         let mut commit = self.replacing(&look, &catalog, corpses)?;
         if self.root.shared.is_atomic() {
             // The fence comes first among the writes after the catalog: its version is read below.
@@ -134,12 +148,18 @@ impl Asking<'_> {
                 self.took_over(&look, corpses);
                 self.root.saw_queue(&catalog);
                 let version = |at: usize| -> Option<Version> { versions.get(at)?.clone() };
-                let known = version(0).map(|version| (version, catalog));
+                let known = version(0).map(|version| (version, catalog.written()));
                 let fence = fence_write.and_then(version);
                 let guard = self.guard(token, fence, sent, known);
                 Ok(Some(self.granted(guard)))
             }
             Outcome::Conflicted { failed } if failed == [fence_check] && fence_write.is_some() => {
+                // The catalog is behind those who hold locks: somebody replaced it.
+                let last = self.root.last_fence().await?.unwrap_or_default();
+                if last >= token && last > self.skipped {
+                    self.skipped = last;
+                    return Ok(None);
+                }
                 Err(Error::Damaged {
                     root: self.root.key().clone(),
                     reason: format!("the token {token} was given out before"),
@@ -256,9 +276,13 @@ impl Asking<'_> {
 
     async fn join(&mut self, look: &Look, corpses: &[Corpse]) -> Result<Option<Ended>> {
         let mut catalog = look.catalog.clone();
+        catalog.skip(self.skipped);
         self.reap(&mut catalog, corpses);
         let place = catalog.join(self.root.key(), self.asked)?;
         self.check_room(catalog.waiters.len(), "waiters")?;
+        if !self.ready(look, &catalog).await? {
+            return Ok(None);
+        }
         let mut commit = self.replacing(look, &catalog, corpses)?;
         let former = self.line.as_ref().and_then(Line::place);
         if self.root.shared.is_atomic() {
@@ -299,6 +323,16 @@ impl Asking<'_> {
         }
     }
 
+    /// Does what must be done before a claim is written: revokes what a lost catalog had granted, and
+    /// raises the mark where that is a commit of its own. `false`: others were quicker.
+    async fn ready(&mut self, look: &Look, catalog: &Catalog) -> Result<bool> {
+        let stale = look.lost.unwrap_or_default().max(self.skipped);
+        if stale > 0 && !self.root.revoke(stale, &look.catalog).await? {
+            return Ok(false);
+        }
+        self.root.raise_before(catalog, &look.mark).await
+    }
+
     fn reap(&self, catalog: &mut Catalog, corpses: &[Corpse]) {
         for corpse in corpses {
             catalog.reap(corpse.token);
@@ -309,6 +343,9 @@ impl Asking<'_> {
     /// have not shown a sign of life since.
     fn replacing(&self, look: &Look, catalog: &Catalog, corpses: &[Corpse]) -> Result<Commit> {
         let mut commit = self.root.replacing(look.version.as_ref(), catalog)?;
+        if look.lost.is_some() && self.root.shared.is_atomic() {
+            commit.checks.push(look.mark.unchanged.clone());
+        }
         for corpse in corpses {
             if let Some(check) = &corpse.check {
                 commit.checks.push(check.clone());

@@ -7,6 +7,7 @@ use keyward_engine::{Entry, Json};
 use keyward_key::Key;
 use serde::{Deserialize, Serialize};
 
+use crate::mark::BLOCK;
 use crate::{Error, LockPath, Mode, Request, Result, Who};
 
 /// How many holders, and how many waiters, a root may have.
@@ -22,12 +23,28 @@ pub(crate) struct Catalog {
     format: u32,
     /// The number that the next claim gets: a grant's token, a waiter's place.
     next_token: u64,
+    /// The mark beside the catalog: no token above it is given out before it is raised. Catalogs of older
+    /// versions have none.
+    #[serde(default)]
+    mark: u64,
+    /// Whether the mark was raised since the catalog was read, and must be written with it.
+    #[serde(skip)]
+    is_raised: bool,
     pub holders: Vec<Claim>,
     /// In the order of their arrival.
     pub waiters: Vec<Claim>,
     /// The latest locks that were broken, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broken: Vec<Broken>,
+}
+
+/// Why a root's catalog could not be read.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// Somebody must look at it first: the key belongs to something else, or to a newer version.
+    Refused(Error),
+    /// It is a catalog that makes no sense any more.
+    Damaged(Error),
 }
 
 /// What tells a catalog from everything else that a key might hold.
@@ -146,14 +163,17 @@ impl Catalog {
             keyward: Tag::Locks,
             format: FORMAT,
             next_token: 1,
+            mark: 0,
+            is_raised: false,
             holders: Vec::new(),
             waiters: Vec::new(),
             broken: Vec::new(),
         }
     }
 
-    /// Reads what a root's key holds. Anything but a catalog is refused, never overwritten.
-    pub fn read(root: &Key, entry: Option<&Entry>) -> Result<Self> {
+    /// Reads what a root's key holds. Anything but a catalog is refused, never overwritten; a catalog
+    /// that cannot be read is [`Unread::Damaged`].
+    pub fn read(root: &Key, entry: Option<&Entry>) -> Result<Self, Unread> {
         #[derive(Deserialize)]
         struct Tagged {
             #[serde(rename = "keyward")]
@@ -165,26 +185,27 @@ impl Catalog {
         };
         let bytes = entry.value.as_bytes();
         let Ok(tagged) = serde_json::from_slice::<Tagged>(bytes) else {
-            return Err(Error::ForeignValue { root: root.clone() });
+            return Err(Unread::Refused(Error::ForeignValue { root: root.clone() }));
         };
-        let damaged = |reason: String| Err(Error::Damaged { root: root.clone(), reason });
+        let damaged = |reason: String| Error::Damaged { root: root.clone(), reason };
         if tagged.format != FORMAT {
             let format = tagged.format;
-            return damaged(format!("its format is {format}, and only {FORMAT} is known here"));
+            let reason = format!("its format is {format}, and only {FORMAT} is known here");
+            return Err(Unread::Refused(damaged(reason)));
         }
         let catalog: Self = match serde_json::from_slice(bytes) {
             Ok(catalog) => catalog,
-            Err(error) => return damaged(error.to_string()),
+            Err(error) => return Err(Unread::Damaged(damaged(error.to_string()))),
         };
         // Nobody could have asked for such a lease, and who believed in it would wait for ever.
         let is_too_long = |claim: &&Claim| claim.ttl() > Request::TTL_MAX;
         match catalog.holders.iter().chain(&catalog.waiters).find(is_too_long) {
-            Some(claim) => damaged(format!(
+            Some(claim) => Err(Unread::Refused(damaged(format!(
                 "the lease of {} lasts {} ms, and the longest is {} ms",
                 claim.token,
                 claim.ttl_ms,
                 Request::TTL_MAX.as_millis()
-            )),
+            )))),
             None => Ok(catalog),
         }
     }
@@ -192,6 +213,29 @@ impl Catalog {
     pub fn to_json(&self, root: &Key) -> Result<Json> {
         let damaged = |reason: String| Error::Damaged { root: root.clone(), reason };
         Json::from_value(self).map_err(|error| damaged(error.to_string()))
+    }
+
+    /// A catalog that begins after a token.
+    pub fn after(token: u64) -> Self {
+        let mut catalog = Self::empty();
+        catalog.skip(token);
+        catalog
+    }
+
+    /// Gives out no token up to this one.
+    pub fn skip(&mut self, token: u64) {
+        self.next_token = self.next_token.max(token.saturating_add(1));
+    }
+
+    /// The mark, if it was raised since the catalog was read.
+    pub fn raised(&self) -> Option<u64> {
+        self.is_raised.then_some(self.mark)
+    }
+
+    /// The catalog after it was written with its mark.
+    pub fn written(mut self) -> Self {
+        self.is_raised = false;
+        self
     }
 
     pub fn holder(&self, id: &str) -> Option<&Claim> {
@@ -261,6 +305,10 @@ impl Catalog {
     fn claimed(&mut self, root: &Key, asked: &Asked) -> Result<Claim> {
         let token = self.next_token;
         self.next_token = after(token, root, "next token")?;
+        if token > self.mark {
+            self.mark = token.saturating_add(BLOCK);
+            self.is_raised = true;
+        }
         Ok(Claim {
             token,
             id: asked.id.clone(),

@@ -50,6 +50,7 @@ mod guard;
 mod list;
 mod locks;
 mod look;
+mod mark;
 mod metrics;
 mod path;
 mod patience;

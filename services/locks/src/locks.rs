@@ -239,8 +239,8 @@ impl Drop for UnderWay {
     }
 }
 
-/// The catalog, the fence and lease of the grant, and the lease it had as a waiter.
-const KEYS_OF_A_GRANT: usize = 4;
+/// The catalog and its mark, the fence and lease of the grant, and the lease it had as a waiter.
+const KEYS_OF_A_GRANT: usize = 5;
 const REAPED_PER_COMMIT_MAX: usize = 16;
 
 fn random_seed() -> Result<u64> {

@@ -8,13 +8,18 @@ use keyward_engine::{Check, Expect, Version};
 use keyward_key::Key;
 use tokio::time::Instant;
 
-use crate::catalog::{Catalog, Claim};
+use crate::catalog::{Catalog, Claim, Unread};
+use crate::mark::{Mark, mark_key};
 use crate::{Result, Root};
 
 /// A catalog as it was at one moment.
 pub(crate) struct Look {
     pub catalog: Catalog,
     pub version: Option<Version>,
+    /// The mark at the same moment.
+    pub mark: Mark,
+    /// The largest token that a catalog may have given out that is gone or damaged.
+    pub lost: Option<u64>,
     sent: Instant,
     arrived: Instant,
 }
@@ -94,10 +99,22 @@ impl Sightings {
 impl Root {
     pub(crate) async fn look(&self) -> Result<Look> {
         let sent = Instant::now();
-        let entry = self.shared.store.get(self.key()).await?;
+        // At one moment: a mark without a catalog is what is left of a lost one.
+        let keys = [self.key().clone(), mark_key(self.key())];
+        let mut found = self.shared.store.get_many(&keys).await?.into_iter();
+        let (entry, mark) = (found.next().flatten(), found.next().flatten());
         let arrived = Instant::now();
-        let catalog = Catalog::read(self.key(), entry.as_ref())?;
-        Ok(Look { catalog, version: entry.map(|entry| entry.version), sent, arrived })
+        let mark = Mark::read(self.key(), mark);
+        let read = Catalog::read(self.key(), entry.as_ref());
+        let version = entry.map(|entry| entry.version);
+        let (catalog, lost) = match (read, mark.token_max) {
+            (Ok(catalog), _) if version.is_some() => (catalog, None),
+            (Err(Unread::Refused(error)), _) => return Err(error),
+            (Ok(_) | Err(Unread::Damaged(_)), Some(lost)) => (Catalog::after(lost), Some(lost)),
+            (Ok(new), None) => (new, None),
+            (Err(Unread::Damaged(error)), None) => return Err(error),
+        };
+        Ok(Look { catalog, version, mark, lost, sent, arrived })
     }
 
     /// Which of some claims are dead.

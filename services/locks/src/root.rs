@@ -158,7 +158,8 @@ impl Root {
     pub(crate) fn replacing(&self, version: Option<&Version>, new: &Catalog) -> Result<Commit> {
         let expect = version.map_or(Expect::Absent, |version| Expect::Version(version.clone()));
         let put = Put::new(new.to_json(&self.key)?);
-        Ok(Commit::new().check(self.key.clone(), expect).put(self.key.clone(), put))
+        let commit = Commit::new().check(self.key.clone(), expect).put(self.key.clone(), put);
+        self.with_mark(commit, new)
     }
 
     pub(crate) fn names(&self, paths: &[LockPath]) -> String {

@@ -28,9 +28,13 @@ async fn a_lock_that_nobody_else_wants_costs_a_read_and_two_commits() {
         let (engine, locks) = counted(tier);
         let root = page(&locks);
         take(&root, "a").await.release().await.unwrap();
-        assert_eq!(calls(&engine), [Call::Get, Call::Commit, Call::Commit], "{tier}");
+        let first = calls(&engine);
+        // Where commits have one key, the first lock of a root writes its mark apart.
+        let mark = if tier == Tier::Atomic { 0 } else { 1 };
+        assert_eq!(first.len(), 3 + mark, "{tier}: {first:?}");
         take(&root, "a").await.release().await.unwrap();
-        assert_eq!(calls(&engine).len(), 6, "{tier}");
+        let second = &calls(&engine)[first.len()..];
+        assert_eq!(second, [Call::Get, Call::Commit, Call::Commit], "{tier}");
     }
 }
 

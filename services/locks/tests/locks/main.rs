@@ -12,4 +12,5 @@ mod histories;
 mod holding;
 mod naming;
 mod original;
+mod recovering;
 mod waiting;
