@@ -19,6 +19,9 @@ const BEHIND_MAX: usize = 1_024;
 /// there.
 const QUIET_TIME: Duration = Duration::from_secs(10);
 
+/// Which keys a watcher is told of.
+pub(crate) type Shown = Arc<dyn Fn(&Key) -> bool + Send + Sync>;
+
 /// The changes of one store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Feed {
@@ -45,7 +48,7 @@ impl Feed {
         &self,
         range: KeyRange,
         since: Option<Revision>,
-        shown: fn(&Key) -> bool,
+        shown: Shown,
     ) -> impl Stream<Item = Result<Event>> + Send + use<> {
         let own = self.store.watch(range.clone(), since);
         let watcher = Watcher {
@@ -135,7 +138,7 @@ impl Drop for Ends {
 struct Watcher {
     feed: Feed,
     range: KeyRange,
-    shown: fn(&Key) -> bool,
+    shown: Shown,
     source: Source,
     /// Everything up to here was told.
     at: Revision,
@@ -273,17 +276,17 @@ mod tests {
         let store = store().await;
         let feed = Feed::new(store.clone());
         put(&store, "a:before").await;
-        let mut first = feed.watch(below("a:"), None, |_| true).boxed();
+        let mut first = feed.watch(below("a:"), None, Arc::new(|_: &Key| true)).boxed();
         let began = first.next().await.unwrap().unwrap();
         put(&store, "b:1").await;
         put(&store, "a:1").await;
-        let mut second = feed.watch(below(""), None, |_| true).boxed();
+        let mut second = feed.watch(below(""), None, Arc::new(|_: &Key| true)).boxed();
         assert!(matches!(second.next().await, Some(Ok(Event::Reached(_)))));
         put(&store, "a:2").await;
         assert_eq!(changed(&mut first).await, ["a:1"]);
         assert_eq!(changed(&mut first).await, ["a:2"]);
         assert_eq!(changed(&mut second).await, ["a:2"]);
-        let mut late = feed.watch(below("a:"), revision(&began), |_| true).boxed();
+        let mut late = feed.watch(below("a:"), revision(&began), Arc::new(|_: &Key| true)).boxed();
         assert_eq!(changed(&mut late).await, ["a:1"]);
         assert_eq!(changed(&mut late).await, ["a:2"]);
         put(&store, "a:3").await;
@@ -294,8 +297,8 @@ mod tests {
     async fn a_watcher_that_falls_behind_misses_nothing() {
         let store = store().await;
         let feed = Feed::new(store.clone());
-        let mut quick = feed.watch(below("a:"), None, |_| true).boxed();
-        let mut slow = feed.watch(below("a:"), None, |_| true).boxed();
+        let mut quick = feed.watch(below("a:"), None, Arc::new(|_: &Key| true)).boxed();
+        let mut slow = feed.watch(below("a:"), None, Arc::new(|_: &Key| true)).boxed();
         quick.next().await.unwrap().unwrap();
         slow.next().await.unwrap().unwrap();
         let mut seen = BTreeSet::new();
@@ -315,7 +318,7 @@ mod tests {
         let store = store().await;
         let feed = Feed::new(store.clone());
         for _ in 0..3 {
-            let mut events = feed.watch(below("a:"), None, |_| true).boxed();
+            let mut events = feed.watch(below("a:"), None, Arc::new(|_: &Key| true)).boxed();
             events.next().await.unwrap().unwrap();
             put(&store, "a:1").await;
             assert_eq!(changed(&mut events).await, ["a:1"]);

@@ -218,8 +218,12 @@ impl Served {
 
     /// Whether a key holds locks: it is the root of a lock tree, or a page.
     pub fn holds_locks(&self, key: &Key) -> bool {
-        self.lock_roots.iter().any(|root| root.matches(key))
-            || self.workspace.as_ref().is_some_and(|workspace| workspace.is_page(key))
+        self.lock_roots.iter().any(|root| root.matches(key)) || self.is_page(key)
+    }
+
+    /// Whether a key is a page of the store's workspace.
+    pub fn is_page(&self, key: &Key) -> bool {
+        self.workspace.as_ref().is_some_and(|workspace| workspace.is_page(key))
     }
 
     /// The space that a key belongs to, if any.

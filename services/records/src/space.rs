@@ -66,6 +66,12 @@ impl Space {
         self.access.admit(key, Act::Write).map(drop)
     }
 
+    /// Refuses a key that the caller may not read, as [`Space::get`] would. For those who read records
+    /// in another way.
+    pub fn admit_read(&self, key: &Key) -> Result<()> {
+        self.access.admit(key, Act::Read).map(drop)
+    }
+
     /// A record.
     ///
     /// Where the lifetime of the space, or of the record itself, is sliding and the record is past half

@@ -6,7 +6,7 @@ use keyward::locks::Ticket;
 use keyward::queue::Enqueued;
 use keyward::{Commit, Entry, Key, Outcome, Revision, Version};
 
-use super::locks::Fenced;
+use super::locks::{Fenced, Roots};
 use super::messages::Draft;
 use super::queues::{reach, refuse_tasks, touch};
 use super::reach::admit;
@@ -60,7 +60,7 @@ pub(crate) async fn commit(
         }
         touch(who, &draft.queue, draft.id.as_deref());
     }
-    apply(who, served, commit, lock, &drafts, mark).await
+    apply(who, served, commit, (lock, Roots::Spared), &drafts, mark).await
 }
 
 /// Does what [`commit`] does, for those who were admitted.
@@ -68,7 +68,7 @@ pub(super) async fn apply(
     who: &Identity,
     served: &Served,
     commit: Commit,
-    lock: Option<&Ticket>,
+    (lock, roots): (Option<&Ticket>, Roots),
     drafts: &[Draft],
     mark: Option<&Mark>,
 ) -> Result<Committed> {
@@ -79,7 +79,7 @@ pub(super) async fn apply(
     let mark = mark.filter(|_| !commit.writes.is_empty() || !drafts.is_empty());
     let store = served.store();
     let (checks, writes) = (commit.checks.len(), commit.writes.len());
-    let (commit, fenced) = Fenced::add(who, served, commit, lock)?;
+    let (commit, fenced) = Fenced::add(who, served, commit, (lock, roots)).await?;
     for _ in 0..TRIES_MAX {
         if let Some(mark) = mark
             && let Some(replay) = mark.replay(store).await?

@@ -7,8 +7,8 @@ use keyward::{
     Row, Scan, Version, Want,
 };
 
-use super::locks::Fenced;
-use super::reach::{admit, admit_prefix, is_shown};
+use super::locks::{Fenced, Roots};
+use super::reach::{admit, admit_prefix};
 use crate::auth::{Identity, Need};
 use crate::idempotency::{Mark, Replay};
 use crate::problem::{Problem, Result};
@@ -192,7 +192,8 @@ async fn committed(
     terms: &Terms,
 ) -> Result<Committed> {
     let deletes = matches!(commit.writes.first(), Some(keyward::Write::Delete(_)));
-    let (commit, fenced) = Fenced::add(who, served, commit, terms.lock.as_ref())?;
+    let (commit, fenced) =
+        Fenced::add(who, served, commit, (terms.lock.as_ref(), Roots::Spared)).await?;
     let commit = match &terms.mark {
         Some(mark) => mark.added_to(served.store(), commit, !deletes)?,
         None => commit,
@@ -238,7 +239,7 @@ pub(crate) async fn list(
     served: &Served,
     listing: &Listing,
 ) -> Result<(Vec<Item>, Option<String>)> {
-    admit_prefix(who, served, &listing.prefix)?;
+    let sight = admit_prefix(who, served, &listing.prefix)?;
     if listing.entries && listing.depth.is_some() {
         return Err(Problem::invalid("entries are listed without a depth")
             .hint("Leave out depth, or values."));
@@ -280,12 +281,15 @@ pub(crate) async fn list(
         (items.collect(), page.next)
     };
     let next = next.map(|cursor| question.cursor(cursor.as_bytes(), now));
-    Ok((items.into_iter().filter(shown).collect(), next))
-}
-
-fn shown(item: &Item) -> bool {
-    match item {
-        Item::Row(row) => is_shown(&row.key),
-        Item::Prefix(prefix) => prefix.to_key().is_none_or(|key| is_shown(&key)),
+    let mut shown = Vec::with_capacity(items.len());
+    for item in items {
+        let is_shown = match &item {
+            Item::Row(row) => sight.shows(&row.key),
+            Item::Prefix(prefix) => sight.shows_below(served.store(), prefix).await?,
+        };
+        if is_shown {
+            shown.push(item);
+        }
     }
+    Ok((shown, next))
 }

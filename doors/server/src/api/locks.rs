@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use keyward::locks::{
-    Broken, Error, Holder, LockPath, Mode, Renewal, Request, Root, Standing, Target, Ticket, Tried,
-    Who,
+    Broken, Error, Holder, LockPath, Locks, Mode, Renewal, Request, Root, Standing, Target, Ticket,
+    Tried, Who,
 };
-use keyward::{Commit, Cursor, Key};
+use keyward::{Commit, Cursor, Key, Tier};
 use serde_json::json;
 
 use super::reach::{admit_root, is_shown};
@@ -200,32 +200,84 @@ pub(crate) async fn break_lock(
     Ok((root, broken))
 }
 
-/// A lock that a commit depends on.
+/// Whether a commit may write to roots of locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Roots {
+    /// They belong to their locks: a commit that would write one is refused.
+    Spared,
+    /// The caller keeps locks itself.
+    Reached,
+}
+
+/// What the server adds to a commit: the lock that it depends on, and that it touches no root of locks.
 #[derive(Debug)]
-pub(crate) struct Fenced<'t>(Option<(&'t Ticket, usize)>);
+pub(crate) struct Fenced<'t> {
+    /// The lock, and the index of its check.
+    lock: Option<(&'t Ticket, usize)>,
+    /// The keys that must be no roots, and the index of the first of their checks.
+    spared: (Vec<Key>, usize),
+}
 
 impl<'t> Fenced<'t> {
-    /// Makes a commit depend on a lock, if there is one.
-    pub fn add(
+    /// Makes a commit depend on a lock, if there is one, and keeps it from roots of locks, if it must be.
+    pub async fn add(
         who: &Identity,
         served: &Served,
         mut commit: Commit,
-        lock: Option<&'t Ticket>,
+        (lock, roots): (Option<&'t Ticket>, Roots),
     ) -> Result<(Commit, Self)> {
-        let Some(ticket) = lock else { return Ok((commit, Self(None))) };
-        admit_root(who, served, ticket.root(), Need::Write)?;
-        let at = commit.checks.len();
-        commit.checks.push(served.locks()?.fence(ticket)?);
-        Ok((commit, Self(Some((ticket, at)))))
+        let lock = match lock {
+            Some(ticket) => {
+                admit_root(who, served, ticket.root(), Need::Write)?;
+                commit.checks.push(served.locks()?.fence(ticket)?);
+                Some((ticket, commit.checks.len() - 1))
+            }
+            None => None,
+        };
+        let first = commit.checks.len();
+        let keys: Vec<Key> = match roots {
+            Roots::Spared => commit.writes.iter().map(|write| write.key().clone()).collect(),
+            Roots::Reached => Vec::new(),
+        };
+        let checks = keys.iter().map(Locks::is_no_root);
+        let (store, touched) = (served.store(), first + 2 * keys.len());
+        if store.capabilities().tier() == Tier::Atomic && touched <= store.limits().commit_keys_max
+        {
+            commit.checks.extend(checks);
+            return Ok((commit, Self { lock, spared: (keys, first) }));
+        }
+        // Where the checks do not fit into the commit, they are made before it. A root that comes to be in
+        // between goes on after its tokens.
+        let marks: Vec<Key> = checks.map(|check| check.key).collect();
+        for some in marks.chunks(store.limits().get_keys_max.max(1)) {
+            let found = store.get_many(some).await?;
+            if let Some(at) = found.iter().position(Option::is_some) {
+                let root =
+                    marks.iter().position(|mark| *mark == some[at]).and_then(|at| keys.get(at));
+                return Err(root.map_or_else(|| is_root("this key"), is_root));
+            }
+        }
+        Ok((commit, Self { lock, spared: (Vec::new(), first) }))
     }
 
-    /// Says why, if it was the lock that a commit failed for.
+    /// Says why, if a commit failed for what was added to it.
     pub async fn check(&self, served: &Served, failed: &[usize]) -> Result<()> {
-        match &self.0 {
+        let (keys, first) = &self.spared;
+        let root = failed.iter().find_map(|at| keys.get(at.checked_sub(*first)?));
+        if let Some(root) = root {
+            return Err(is_root(root));
+        }
+        match &self.lock {
             Some((ticket, at)) if failed.contains(at) => {
                 Err(served.locks()?.refused(ticket).await.into())
             }
             _ => Ok(()),
         }
     }
+}
+
+/// Why a root of locks is not written.
+pub(super) fn is_root(key: impl std::fmt::Display) -> Problem {
+    Problem::new("reserved", format!("{key} is the root of locks and holds their catalog"))
+        .hint("Keep what is locked at another key, such as one below it.")
 }

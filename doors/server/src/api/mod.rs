@@ -19,6 +19,7 @@ pub(crate) mod raw;
 pub(crate) mod reach;
 pub(crate) mod records;
 pub(crate) mod registries;
+pub(crate) mod sight;
 pub(crate) mod spaces;
 pub(crate) mod users;
 pub(crate) mod watching;

@@ -7,7 +7,9 @@ use keyward::{
 };
 
 use super::commits::{Committed, apply};
-use super::reach::{Closed, admit_range, admit_raw};
+use super::locks::Roots;
+use super::reach::{admit_range, admit_raw, runs};
+use super::sight::Sight;
 use crate::auth::{Identity, Need, Target};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -77,13 +79,14 @@ pub(crate) async fn commit(
     for check in &commit.checks {
         admit_raw(who, served, &check.key, Need::Read)?;
     }
-    apply(who, served, commit, None, &[], mark).await
+    let roots = if runs(who, served) { Roots::Reached } else { Roots::Spared };
+    apply(who, served, commit, (None, roots), &[], mark).await
 }
 
 /// One page of a range. What the caller does not reach is not there; a page of large entries is
 /// shorter than was asked for.
 pub(crate) async fn scan(who: &Identity, served: &Served, asked: &Scan) -> Result<Page> {
-    let closed = admit_range(who, served, &asked.range)?;
+    let sight = admit_range(who, served, &asked.range)?;
     let ordered = served.store().capabilities().scan_order == ScanOrder::Ordered;
     let mut rest = asked.clone();
     let mut page = Page::default();
@@ -93,7 +96,8 @@ pub(crate) async fn scan(who: &Identity, served: &Served, asked: &Scan) -> Resul
         let step = served.store().scan(&rest).await?;
         let mut wall = None;
         for row in step.rows {
-            match closed.over(&row.key) {
+            match sight.closed_over(&row.key) {
+                None if !sight.shows(&row.key) => {}
                 None => {
                     bytes += size(&row);
                     page.rows.push(row);
@@ -149,16 +153,16 @@ pub(crate) fn watch(
     range: KeyRange,
     since: Option<Revision>,
 ) -> Result<impl Stream<Item = Result<Event>> + Send + use<>> {
-    let closed = admit_range(who, served, &range)?;
+    let sight = admit_range(who, served, &range)?;
     let events = served.store().watch(range, since);
-    Ok(events.map(move |event| Ok(shown(event.map_err(Problem::from)?, &closed))))
+    Ok(events.map(move |event| Ok(shown(event.map_err(Problem::from)?, &sight))))
 }
 
 /// An event without what is not reached: of a commit that changed nothing else it is told only that
 /// it was passed.
-fn shown(event: Event, closed: &Closed) -> Event {
+fn shown(event: Event, sight: &Sight) -> Event {
     let Event::Changed { revision, mut changes } = event else { return event };
-    changes.retain(|change| closed.over(&change.key).is_none());
+    changes.retain(|change| sight.shows(&change.key));
     match changes.is_empty() {
         true => Event::Reached(revision),
         false => Event::Changed { revision, changes },

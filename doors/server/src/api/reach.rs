@@ -1,10 +1,11 @@
 //! Which entries of a store a caller reaches: the one rule of every operation on raw keys.
 //!
 //! A credential that is bound to a user reaches what lies below `user:{its user}`, and reads what
-//! lies below `shared`. Nobody reaches Keyward's own keys below `system`, and nobody writes keys that
-//! are made by something else: records of declared spaces, their indexes, locks, queues, registries,
-//! workspaces. (The catalog of a root that is no page, and that no lock tree declares, looks like any
-//! entry, and is not known for what it is.)
+//! lies below `shared`; of the records among them, what the roles and the owner rule of their space let
+//! them read. Nobody reaches Keyward's own keys below `system`, and nobody writes keys that are made by
+//! something else: records of declared spaces, their indexes, locks, queues, registries, workspaces.
+//! The catalog of a root that no lock tree declares looks like any entry: commits check for it
+//! (`api/locks.rs`).
 //!
 //! Through the routes of engines (`api/raw.rs`) somebody who may run a store, and is nobody in
 //! particular, reaches Keyward's own keys as well: indexes, locks, queues, catalogs; those of a registry
@@ -15,6 +16,8 @@
 use keyward::agents::SPACE;
 use keyward::{Key, KeyRange, Prefix, is_reserved};
 
+use super::locks::is_root;
+use super::sight::Sight;
 use crate::auth::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
 use crate::stores::Served;
@@ -29,16 +32,7 @@ const OF_THE_SERVER: [&str; 2] = ["server", "idempotency"];
 /// does not depend on what is stored.
 pub(crate) fn admit(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<()> {
     admit_any(who, served, key, need)?;
-    if need > Need::Read { not_of_locks(served, key) } else { Ok(()) }
-}
-
-fn not_of_locks(served: &Served, key: &Key) -> Result<()> {
-    if !served.holds_locks(key) {
-        return Ok(());
-    }
-    let detail = format!("{key} is the root of a lock tree, and belongs to its locks");
-    Err(Problem::new("reserved", detail)
-        .hint("Keep what is locked at another key, such as one below it."))
+    if need > Need::Read && served.holds_locks(key) { Err(is_root(key)) } else { Ok(()) }
 }
 
 /// The same for keys that may be roots of locks.
@@ -61,7 +55,7 @@ fn admit_any(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<(
         }
     }
     if need == Need::Read {
-        return Ok(());
+        return readable(who, served, key);
     }
     kept_elsewhere(served, key)?;
     if is_reserved(&first) {
@@ -80,10 +74,25 @@ fn admit_any(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<(
     Ok(())
 }
 
-/// Lets a caller use the locks below a root. A credential that is bound to a user reaches only their
+/// Refuses a record that its space does not let the caller read, as the space itself does.
+fn readable(who: &Identity, served: &Served, key: &Key) -> Result<()> {
+    if who.caller().is_operator() {
+        return Ok(());
+    }
+    match served.space_of(key) {
+        Some(space) => Ok(served.records.space(space, who.caller())?.admit_read(key)?),
+        None => Ok(()),
+    }
+}
+
+/// Lets a caller use the locks below a root. The pages of a workspace are locked by those who may write
+/// in the workspace. A credential that is bound to a user reaches only their
 /// own: who holds what of others, and what is shared, is not for them to see.
 pub(crate) fn admit_root(who: &Identity, served: &Served, root: &Key, need: Need) -> Result<()> {
     admit_any(who, served, root, need)?;
+    if let Some(workspace) = served.workspace().filter(|_| served.is_page(root)) {
+        who.require(need, &Target::Agreements { workspace, store: &served.name })?;
+    }
     match who.caller().user_id() {
         Some(user) if root.first() != OWN => Err(foreign(user)),
         _ => Ok(()),
@@ -102,8 +111,8 @@ pub(crate) fn admit_to(who: &Identity, need: Need, target: &Target<'_>, all: &st
     }
 }
 
-/// Lets a caller list or watch below a prefix.
-pub(crate) fn admit_prefix(who: &Identity, served: &Served, prefix: &Prefix) -> Result<()> {
+/// Lets a caller list or watch below a prefix, and gives what of it they see.
+pub(crate) fn admit_prefix(who: &Identity, served: &Served, prefix: &Prefix) -> Result<Sight> {
     who.require(Need::Read, &Target::Store(&served.name))?;
     let mut segments = prefix.segments();
     let first = segments.next();
@@ -111,16 +120,18 @@ pub(crate) fn admit_prefix(who: &Identity, served: &Served, prefix: &Prefix) -> 
         return Err(Problem::new("reserved", format!("{prefix} belongs to Keyward itself"))
             .hint("List something else."));
     }
-    let Some(user) = who.caller().user_id() else { return Ok(()) };
-    match first.as_deref() {
-        Some(SHARED) => Ok(()),
-        Some(OWN) if segments.next().as_deref() == Some(user) => Ok(()),
-        _ => Err(foreign(user)),
+    if let Some(user) = who.caller().user_id() {
+        match first.as_deref() {
+            Some(SHARED) => {}
+            Some(OWN) if segments.next().as_deref() == Some(user) => {}
+            _ => return Err(foreign(user)),
+        }
     }
+    // Keyward's own keys are not shown here, whoever asks.
+    Sight::new(vec![Key::from_stored(MACHINERY)], who, served)
 }
 
-/// Whether a key that was found below an admitted prefix may be shown: below everything lie
-/// Keyward's own keys as well.
+/// Whether a key is none of Keyward's own.
 pub(crate) fn is_shown(key: &Key) -> bool {
     key.first() != MACHINERY
 }
@@ -135,18 +146,18 @@ pub(crate) fn admit_raw(who: &Identity, served: &Served, key: &Key, need: Need) 
         who.touches(key);
     }
     who.require(need, &Target::Store(&served.name))?;
-    if Closed::to(who, served).over(key).is_some() {
+    if closed_to(who, served).iter().any(|root| KeyRange::subtree(root).contains(key)) {
         return Err(machinery(key));
     }
     if need > Need::Read { kept_elsewhere(served, key) } else { Ok(()) }
 }
 
-/// Lets a caller scan or watch a range as an engine does, and tells what of it they do not see.
-pub(crate) fn admit_range(who: &Identity, served: &Served, range: &KeyRange) -> Result<Closed> {
+/// Lets a caller scan or watch a range as an engine does, and gives what of it they see.
+pub(crate) fn admit_range(who: &Identity, served: &Served, range: &KeyRange) -> Result<Sight> {
     who.require(Need::Read, &Target::Store(&served.name))?;
-    let closed = Closed::to(who, served);
+    let closed = closed_to(who, served);
     let within = |root: &Key| range.is_within(&KeyRange::subtree(root));
-    if !range.is_empty() && closed.0.iter().any(within) {
+    if !range.is_empty() && closed.iter().any(within) {
         return Err(Problem::new("reserved", "this range belongs to Keyward itself")
             .hint("Ask for another one."));
     }
@@ -156,32 +167,23 @@ pub(crate) fn admit_range(who: &Identity, served: &Served, range: &KeyRange) -> 
             return Err(foreign(user));
         }
     }
-    Ok(closed)
+    Sight::new(closed, who, served)
 }
 
 /// Whether a caller may run a store, and is nobody in particular.
-fn runs(who: &Identity, served: &Served) -> bool {
+pub(crate) fn runs(who: &Identity, served: &Served) -> bool {
     who.caller().user_id().is_none()
         && who.scopes().allow(Need::Admin, &Target::Store(&served.name))
 }
 
-/// What a caller does not reach, whatever range they ask for: some keys and all below them.
-#[derive(Debug, Clone)]
-pub(crate) struct Closed(Vec<Key>);
-
-impl Closed {
-    fn to(who: &Identity, served: &Served) -> Self {
-        // A plain word is its own encoding.
-        let machinery = Key::from_stored(MACHINERY);
-        Self(match runs(who, served) {
-            true => OF_THE_SERVER.iter().map(|part| machinery.child(part)).collect(),
-            false => vec![machinery],
-        })
-    }
-
-    /// The key that is not reached, and nothing below it, if this one lies there.
-    pub fn over(&self, key: &Key) -> Option<&Key> {
-        self.0.iter().find(|root| KeyRange::subtree(root).contains(key))
+/// What a caller does not reach as an engine does, whatever range they ask for: some keys and all
+/// below them.
+fn closed_to(who: &Identity, served: &Served) -> Vec<Key> {
+    // A plain word is its own encoding.
+    let machinery = Key::from_stored(MACHINERY);
+    match runs(who, served) {
+        true => OF_THE_SERVER.iter().map(|part| machinery.child(part)).collect(),
+        false => vec![machinery],
     }
 }
 

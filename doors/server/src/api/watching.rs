@@ -1,9 +1,11 @@
 //! What changes in a store.
 
-use futures_util::{Stream, StreamExt};
-use keyward::{Event, KeyRange, Prefix, Revision};
+use std::sync::Arc;
 
-use super::reach::{admit_prefix, is_shown};
+use futures_util::{Stream, StreamExt};
+use keyward::{Event, Key, KeyRange, Prefix, Revision};
+
+use super::reach::admit_prefix;
 use crate::auth::Identity;
 use crate::problem::{Problem, Result};
 use crate::stores::Served;
@@ -15,7 +17,8 @@ pub(crate) fn watch(
     prefix: &Prefix,
     since: Option<Revision>,
 ) -> Result<impl Stream<Item = Result<Event>> + Send + use<>> {
-    admit_prefix(who, served, prefix)?;
-    let events = served.feed.watch(KeyRange::under(prefix), since, is_shown);
+    let sight = admit_prefix(who, served, prefix)?;
+    let shown = Arc::new(move |key: &Key| sight.shows(key));
+    let events = served.feed.watch(KeyRange::under(prefix), since, shown);
     Ok(events.map(|event| event.map_err(Problem::from)))
 }

@@ -1,7 +1,7 @@
 //! Telling clients which resources changed, from the feed of the store.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
@@ -67,7 +67,7 @@ pub(super) fn changes(
         }
         Address::Schema | Address::Space { .. } => return Err(unwatched()),
     };
-    let events = feed.watch(range, None, is_shown);
+    let events = feed.watch(range, None, Arc::new(is_shown));
     Ok(events.filter_map(move |event| {
         // Between the records of a space, other keys may lie.
         let is_of_it = |key: &Key| pattern.as_ref().is_none_or(|pattern| pattern.matches(key));

@@ -32,6 +32,7 @@ mod registries;
 mod repeating;
 #[path = "../../../../systems/registry/tests/repository/mod.rs"]
 mod repository;
+mod roles;
 mod spaces;
 mod tenancy;
 mod tokens;

@@ -1,5 +1,6 @@
 //! Runs of a registry: what they would do, what they do, and what they did.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
@@ -186,7 +187,11 @@ fn changes(
     let registry = kept.registry.clone();
     let rows = Prefix::from_segments(["system", "registry", registry.name(), "run"]);
     let depth = rows.depth();
-    let events = app.store(kept.store())?.feed.watch(KeyRange::under(&rows), since, |_| true);
+    let events = app.store(kept.store())?.feed.watch(
+        KeyRange::under(&rows),
+        since,
+        Arc::new(|_: &Key| true),
+    );
     let told =
         events.then(move |event| {
             let registry = registry.clone();

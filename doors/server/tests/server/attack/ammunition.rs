@@ -71,6 +71,8 @@ pub fn text(rng: &mut Rng) -> String {
 fn shaped(space: &str, owner: &str, id: &str) -> String {
     match space {
         "people" => format!("user:{owner}"),
+        "staff" => format!("shared:staff:{id}"),
+        "wards" => format!("shared:wards:{owner}:{id}"),
         space => format!("user:{owner}:{space}:{id}"),
     }
 }
@@ -86,6 +88,9 @@ pub fn key(rng: &mut Rng, attacker: &str, space: &str) -> String {
         "notes" => ["n0", "n1", "mine"],
         "posts" => ["p0", "p1", "mine"],
         "places" => ["l0", "l1", "mine"],
+        "staff" => ["s0", "s1", "mine"],
+        "payslips" => ["y0", "y1", "mine"],
+        "wards" => ["w0", "w1", "mine"],
         _ => ["g0", "g1", "mine"],
     };
     let id = ids[rng.usize(..3)];
@@ -100,6 +105,21 @@ pub fn key(rng: &mut Rng, attacker: &str, space: &str) -> String {
     }
 }
 
+/// A prefix below which the attacker may list something: their own keys, or what is shared.
+pub fn listed(rng: &mut Rng, attacker: &str) -> String {
+    let prefixes = [
+        "shared:".to_owned(),
+        "shared:staff:".to_owned(),
+        "shared:wards:".to_owned(),
+        format!("shared:wards:{NAME}:"),
+        format!("user:{attacker}:"),
+        format!("user:{attacker}:payslips:"),
+        format!("user:{NAME}:"),
+        text(rng),
+    ];
+    prefixes[rng.usize(..prefixes.len())].clone()
+}
+
 /// An index, mostly of the space.
 pub fn index(rng: &mut Rng, space: &str) -> &'static str {
     match (rng.u8(..4), space) {
@@ -110,6 +130,7 @@ pub fn index(rng: &mut Rng, space: &str) -> &'static str {
         (1, "posts") => "posts_by_tag",
         (_, "posts") => "recent",
         (_, "places") => "geo",
+        (_, "staff") => "staff_by_name",
         _ => "slug",
     }
 }
@@ -140,6 +161,9 @@ pub fn values(rng: &mut Rng, space: &str) -> Value {
             (_, "notes") => "note",
             (_, "posts") => "post",
             (_, "places") => "place",
+            (_, "staff") => "person",
+            (_, "payslips") => "slip",
+            (_, "wards") => "ward",
             _ => "page",
         };
         let id = if rng.bool() { "mine".to_owned() } else { text(rng) };

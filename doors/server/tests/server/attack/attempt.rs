@@ -1,13 +1,15 @@
 //! One request that an attacker sends, and what they are told.
 
+use data_encoding::BASE64URL_NOPAD;
 use fastrand::Rng;
+use keyward::{KeyRange, Prefix};
 use keyward_testkit::Replay;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Holder;
 use super::agents;
-use super::ammunition::{bent, escaped, filter, index, key, record, text, value, values};
+use super::ammunition::{bent, escaped, filter, index, key, listed, record, text, value, values};
 use super::victim::{NAME, SPACES, Victim};
 use crate::fixture::told;
 
@@ -86,7 +88,7 @@ impl<'s> Attacker<'s> {
         let at = escaped(rng, &key);
         let record_at = format!("/v1/spaces/{space}/records/{at}");
         let post = |action: &str| format!("/v1/spaces/{space}/{action}");
-        match rng.u8(..18) {
+        match rng.u8(..20) {
             0 => (Method::GET, format!("{record_at}?view=entry"), String::new()),
             1 => (Method::PUT, record_at, record(rng).to_string()),
             2 => (Method::PATCH, record_at, record(rng).to_string()),
@@ -128,11 +130,29 @@ impl<'s> Attacker<'s> {
                 let method = [Method::GET, Method::PUT, Method::DELETE][rng.usize(..3)].clone();
                 (method, format!("/v1/stores/app/entries/{at}?"), record(rng).to_string())
             }
-            15 => (
-                Method::GET,
-                format!("/v1/stores/app/entries?values=true&prefix={at}:"),
-                String::new(),
-            ),
+            15 => {
+                let listed = listed(rng, ID);
+                let prefix = escaped(rng, &listed);
+                let how = ["values=true", "depth=1", "depth=2", "limit=1", "descending=true"];
+                let how = how[rng.usize(..how.len())];
+                let path = format!("/v1/stores/app/entries?{how}&prefix={prefix}");
+                (Method::GET, path, String::new())
+            }
+            16 => {
+                let (other, at) = (self::key(rng, ID, space), listed(rng, ID));
+                let range = KeyRange::under(&Prefix::parse(&at).unwrap_or_else(|_| Prefix::all()));
+                let end = range.end().map(|end| BASE64URL_NOPAD.encode(end));
+                let scan = json!({"start": BASE64URL_NOPAD.encode(range.start()), "end": end});
+                let check = json!({"checks": [{"key": key, "version": null}]});
+                let (what, body) = match rng.u8(..5) {
+                    0 => ("get", json!({"keys": [key, other]})),
+                    1 => ("raw/get", json!({ "keys": [key] })),
+                    2 => ("commit", check),
+                    3 => ("raw/commit", check),
+                    _ => ("raw/scan", scan),
+                };
+                (Method::POST, format!("/v1/stores/app/{what}"), body.to_string())
+            }
             _ => (Method::POST, post("query"), self.question(rng, space).to_string()),
         }
     }
@@ -141,11 +161,14 @@ impl<'s> Attacker<'s> {
     fn look_at(&mut self, path: &str, space: &str, text: &str) {
         let Ok(answer) = serde_json::from_str::<Value>(text) else { return };
         self.own.extend(answer["next"].as_str().map(str::to_owned));
-        let seen = answer["records"].as_array().into_iter().chain(answer["items"].as_array());
-        for item in seen.flatten() {
+        let lists = ["records", "items", "rows", "entries"];
+        for item in lists.iter().filter_map(|list| answer[list].as_array()).flatten() {
             let shown = item["key"].as_str().or(item["prefix"].as_str()).unwrap_or_default();
             let shared = space == "posts" && path.ends_with("/query");
             assert!(!shown.starts_with("user:ada") || shared, "{path} showed {item}");
+            for hidden in ["shared:staff:s", "user:mallory:payslips:y", "shared:wards:ada"] {
+                assert!(!shown.starts_with(hidden), "{path} showed {item}");
+            }
         }
     }
 

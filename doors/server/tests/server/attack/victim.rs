@@ -15,7 +15,8 @@ pub const GUESS: &str = "S3CR3T";
 pub const NAME: &str = "ada";
 pub const EMAIL: &str = "ada@example.org";
 
-pub const SPACES: [&str; 5] = ["notes", "people", "posts", "places", "pages"];
+pub const SPACES: [&str; 8] =
+    ["notes", "people", "posts", "places", "pages", "staff", "payslips", "wards"];
 pub const INDEXES: [&str; 8] =
     ["by_title", "by_tag", "email", "recent", "posts_by_tag", "geo", "slug", "none"];
 
@@ -78,6 +79,25 @@ history = 5
 field = "slug"
 type = "text"
 unique = true
+
+[spaces.staff]
+key = "shared:staff:{person}"
+ownership = "shared"
+read_roles = ["hr"]
+write_roles = ["hr"]
+[spaces.staff.indexes.staff_by_name]
+field = "name"
+type = "text"
+
+[spaces.payslips]
+key = "user:{user}:payslips:{slip}"
+ownership = "user"
+read_roles = ["hr"]
+write_roles = ["hr"]
+
+[spaces.wards]
+key = "shared:wards:{user}:{ward}"
+ownership = "user"
 "#;
 
 pub struct Victim<'s> {
@@ -114,6 +134,19 @@ impl<'s> Victim<'s> {
             let body = json!({"value": {"text": SECRET}, "metadata": {"by": SECRET}}).to_string();
             let put = victim.holder.sent(Method::PUT, &path, &body);
             let put = put.header("keyward-agent", SECRET).header("keyward-run", "r1");
+            assert!(put.send().await.unwrap().status().is_success());
+        }
+        // What roles keep from the attacker: shared, their own, and another's among what is shared.
+        let secret = json!({"name": SECRET});
+        for (space, key) in [
+            ("staff", "shared:staff:s0".to_owned()),
+            ("staff", "shared:staff:s1".to_owned()),
+            ("payslips", "user:mallory:payslips:y0".to_owned()),
+            ("payslips", format!("user:{NAME}:payslips:y0")),
+            ("wards", format!("shared:wards:{NAME}:w0")),
+        ] {
+            let path = format!("/v1/spaces/{space}/records/{key}");
+            let put = server.put(&path, &secret.to_string()).bearer_auth(&victim.operator.secret);
             assert!(put.send().await.unwrap().status().is_success());
         }
         let person = json!({"email": EMAIL, "name": SECRET});
