@@ -108,6 +108,8 @@ pub(crate) struct Comparison {
     gone: Vec<Gone>,
     /// Entries that are kept under a title that no file is called by.
     by_title: Vec<Gone>,
+    /// The titles of policies that stay as they are, with their names.
+    kept_titles: HashMap<String, Vec<String>>,
     entries: u64,
 }
 
@@ -128,6 +130,7 @@ impl Comparison {
             wanted: Vec::new(),
             gone: Vec::new(),
             by_title: Vec::new(),
+            kept_titles: HashMap::new(),
             entries: 0,
         }
     }
@@ -145,6 +148,7 @@ impl Comparison {
             self.seen.insert(name.to_owned());
             let same_content = !is_of_version_1 && entry.sha == file.sha && !entry.title.is_empty();
             if same_content && entry.path == file.path && entry.policy_name == name {
+                self.kept_titles.entry(entry.title.clone()).or_default().push(name.to_owned());
                 return;
             }
             self.wanted.push(Wanted {
@@ -192,7 +196,13 @@ impl Comparison {
         let mut problems = self.files.problems;
         // A policy without a title is one whose content was refused.
         self.wanted.retain(|wanted| wanted.title.is_some());
-        let moved = match_titles(&self.wanted, self.by_title, &mut self.gone, &mut problems);
+        let mut kept = self.kept_titles;
+        for wanted in self.wanted.iter().filter(|wanted| wanted.old.is_some()) {
+            let title = wanted.title.clone().unwrap_or_default();
+            kept.entry(title).or_default().push(wanted.name.clone());
+        }
+        let by_title = self.by_title;
+        let moved = match_titles(&self.wanted, &kept, by_title, &mut self.gone, &mut problems);
         self.gone.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let mut renamed: HashMap<&str, VecDeque<&str>> = HashMap::new();
         for gone in self.gone.iter().filter(|gone| !gone.sha.is_empty()) {
@@ -249,9 +259,11 @@ impl Wanted {
 }
 
 /// Which new policy an entry of version 1 belongs to, by its title. What belongs to none is gone, unless
-/// its file may be one of those that could not be read.
+/// its file may be one of those that could not be read, or one that the registry has already: an earlier
+/// run may have left the entry alone because it could not tell which, and only a person can.
 fn match_titles(
     wanted: &[Wanted],
+    kept: &HashMap<String, Vec<String>>,
     by_title: Vec<Gone>,
     gone: &mut Vec<Gone>,
     problems: &mut Vec<Problem>,
@@ -279,12 +291,22 @@ fn match_titles(
                     names.join(", ")
                 ),
             )),
-            None if is_whole => gone.push(entry),
-            None => problems.push(Problem::new(
+            None => match kept.get(&*entry.name).or_else(|| kept.get(&*entry.title)) {
+                Some(names) => problems.push(Problem::new(
+                    entry.name,
+                    format!(
+                        "this entry of version 1 has the title of policies that the registry already \
+                         has ({}); copy what only it holds, then delete it",
+                        names.join(", ")
+                    ),
+                )),
+                None if is_whole => gone.push(entry),
+                None => problems.push(Problem::new(
                 entry.name,
                 "no file that could be read has the title of this entry of version 1; it stays \
                  until the files above can be read",
-            )),
+                )),
+            },
         }
     }
     moved

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use keyward_key::Key;
 use keyward_registry::RunStatus;
 use keyward_stores::{Place, on_every_engine};
 
@@ -73,6 +74,19 @@ async fn an_entry_that_fits_two_files_is_left_alone(place: Place) {
     assert_eq!((run.status, counts(&run)), (RunStatus::Partial, (2, 0, 0)));
     assert_eq!(run.errors[0].path, "Same");
     assert!(f.get("policy:Same").await.is_some());
+    // Nor does a later run delete it: it stays and is reported until a person decides.
+    for change in ["", "c", "d"] {
+        if !change.is_empty() {
+            f.repository.write(&format!("{change}.md"), "# Other\n");
+        }
+        let run = if change.is_empty() { sync(&f.registry).await } else { f.push().await };
+        let added = u64::from(!change.is_empty());
+        assert_eq!((run.status, counts(&run)), (RunStatus::Partial, (added, 0, 0)));
+        assert_eq!(run.errors[0].path, "Same");
+        assert!(f.get("policy:Same").await.unwrap().contains("fileNo"));
+    }
+    f.place.store().await.delete(Key::parse("policy:Same").unwrap()).await.unwrap();
+    assert_eq!(sync(&f.registry).await.status, RunStatus::Success);
 }
 
 async fn a_migration_drops_deprecated_members_whose_time_is_over(place: Place) {
