@@ -3,7 +3,7 @@
 use keyward_schema::{Index, IndexKind, Ownership, Part, Scope, Space, ValueKind};
 use serde_json::Value;
 
-use super::filter::{Comparison, Test};
+use super::filter::{Comparison, Test, moment};
 use super::{Bound, By, Filter, Query, Span};
 use crate::ordered;
 
@@ -61,9 +61,8 @@ fn known(part: &Part, filter: &Filter) -> Option<Value> {
 
 /// Between which values a field must lie. Both ends belong to it: the filter looks again.
 fn span(part: &Part, filter: &Filter) -> Option<Span> {
-    // A filter compares times as texts, which is another order.
-    let ordered = matches!(part.kind, ValueKind::Text | ValueKind::Integer | ValueKind::Number);
-    if !ordered {
+    use ValueKind::{Integer, Number, Text, Time};
+    if !matches!(part.kind, Text | Integer | Number | Time) {
         return None;
     }
     let (mut from, mut to) = (None, None);
@@ -85,8 +84,13 @@ fn span(part: &Part, filter: &Filter) -> Option<Span> {
     (from.is_some() || to.is_some()).then_some(Span::Between { from, to })
 }
 
-/// Whether an index of such values has entries for this one.
+/// Whether an index of such values has entries for this one, in the order in which a filter compares them.
 fn fits(part: &Part, value: &Value) -> bool {
+    // A filter compares times as moments, and an index of texts has them in another order.
+    let is_time = value.as_str().and_then(moment).is_some();
+    if is_time && matches!(part.kind, ValueKind::Text | ValueKind::Folded) {
+        return false;
+    }
     let text = value.to_string();
     matches!(ordered::segment(part.kind, text.as_bytes()), Ok(Some(_)))
 }
@@ -105,6 +109,7 @@ ownership = "user"
 indexes.by_state = { field = "value.state", type = "text" }
 indexes.by_state_and_due = { fields = ["value.state", "due"], types = { "value.state" = "text", due = "integer" } }
 indexes.by_name = { field = "name", type = "folded" }
+indexes.by_time = { kind = "time", field = "at" }
 "#;
 
     fn chosen(filter: &str) -> Option<(String, usize, Option<Span>)> {
@@ -131,6 +136,8 @@ indexes.by_name = { field = "name", type = "folded" }
         };
         assert!(from.inclusive);
         assert_eq!(name(r#"{"name":"Ada"}"#).as_deref(), Some("by_name"));
+        let since = r#"{"at":{"gte":"2026-01-05T09:00:00+01:00"}}"#;
+        assert_eq!(name(since).as_deref(), Some("by_time"));
         for none in [
             r#"{}"#,
             r#"{"due":7}"#,
@@ -138,6 +145,9 @@ indexes.by_name = { field = "name", type = "folded" }
             r#"{"value.state":null}"#,
             r#"{"value.state":7}"#,
             r#"{"name":{"gt":"a"}}"#,
+            // An index of texts has times in another order than the filter.
+            r#"{"value.state":{"gte":"2026-01-05T09:00:00Z"}}"#,
+            r#"{"name":"2026-01-05T09:00:00Z"}"#,
         ] {
             assert_eq!(name(none), None, "{none}");
         }

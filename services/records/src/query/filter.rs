@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use jiff::Timestamp;
 use keyward_engine::Json;
 use keyward_schema::FieldPath;
 use serde_json::Value;
@@ -14,7 +15,8 @@ use crate::{Error, Result};
 /// As JSON, an object of fields: `{"state":"open","votes":{"gte":3},"tags":{"contains":"rust"}}`.
 /// The comparisons are `eq`, `ne`, `lt`, `lte`, `gt`, `gte`, `in`, `exists`, `contains` (an array
 /// has the element, or a text the part) and `prefix`. Numbers and texts are compared with their own
-/// kind only.
+/// kind only. Two texts that are RFC 3339 times are compared as moments, whatever their fractions and
+/// offsets are.
 ///
 /// ```
 /// use keyward_engine::Json;
@@ -210,15 +212,45 @@ fn compare(one: &Value, other: &Value) -> Option<Ordering> {
                 _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
             }
         }
-        (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+        (Value::String(a), Value::String(b)) => Some(match (moment(a), moment(b)) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => a.cmp(b),
+        }),
         (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
         _ => None,
     }
 }
 
+/// The moment that a text names, if it is an RFC 3339 time.
+pub(super) fn moment(text: &str) -> Option<Timestamp> {
+    // Most texts are none, and need not be read for that.
+    let looks_like_one =
+        matches!(text.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _, b'T' | b't' | b' ', ..]);
+    if looks_like_one { text.parse().ok() } else { None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_compared_as_moments() {
+        let value =
+            Json::parse(r#"{"at":"2026-01-05T09:00:00.5+01:00","day":"2026-01-05"}"#).unwrap();
+        let holds = |filter: &str| Filter::parse(filter).unwrap().holds(&value);
+        for yes in [
+            r#"{"at":"2026-01-05T08:00:00.500Z"}"#,
+            r#"{"at":{"gte":"2026-01-05T08:00:00Z"}}"#,
+            r#"{"at":{"lt":"2026-01-05T08:00:01Z","gt":"2026-01-05T08:00:00.499999Z"}}"#,
+            r#"{"at":{"in":["2026-01-05T08:00:00.5Z"]}}"#,
+            r#"{"at":{"ne":"2026-01-05T09:00:00.5Z"}}"#,
+            r#"{"at":{"prefix":"2026-01-05T09"}}"#,
+            r#"{"day":{"lt":"2026-01-06","gte":"2026-01-05"}}"#,
+        ] {
+            assert!(holds(yes), "{yes}");
+        }
+        assert!(!holds(r#"{"at":{"gte":"2026-01-05T08:30:00Z"}}"#));
+    }
 
     #[test]
     fn each_comparison_does_what_it_says() {
