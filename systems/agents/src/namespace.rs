@@ -133,8 +133,9 @@ impl Namespace {
         let update = Update::new(place.clone(), update).expecting(set.expect.clone());
         let written = self.space.apply(update).await?;
         self.wrote(&place, &written, &seen);
-        let (found, preview) = (was_there(&written), Some(&set.value));
-        self.log(Line { found, preview, ..Line::of("set").key(key) });
+        let (found, refused) = (was_there(&written), is_refused(&written));
+        let preview = Some(&set.value);
+        self.log(Line { found, refused, preview, ..Line::of("set").key(key) });
         Ok(written)
     }
 
@@ -152,9 +153,9 @@ impl Namespace {
         let update = Update::new(place.clone(), update).expecting(patch.expect.clone());
         let written = self.space.apply(update).await?;
         self.wrote(&place, &written, &seen);
-        let found = was_there(&written);
+        let (found, refused) = (was_there(&written), is_refused(&written));
         let preview = patch.value.as_ref().or(patch.metadata.as_ref());
-        self.log(Line { found, preview, ..Line::of("patch").key(key) });
+        self.log(Line { found, refused, preview, ..Line::of("patch").key(key) });
         Ok(written)
     }
 
@@ -182,11 +183,11 @@ impl Namespace {
                 written
             }
         };
-        let found = written == Written::Removed;
-        if found {
+        if written == Written::Removed {
             self.shared().tracker.forget(&place, &known);
         }
-        self.log(Line { found: Some(found), ..Line::of("delete").key(key) });
+        let (found, refused) = (was_there(&written), is_refused(&written));
+        self.log(Line { found, refused, ..Line::of("delete").key(key) });
         Ok(written)
     }
 
@@ -267,8 +268,13 @@ impl Namespace {
     }
 }
 
+/// Whether a change was refused because the entry was not as it expected.
+pub(crate) fn is_refused(written: &Written) -> bool {
+    matches!(written, Written::Conflicted { .. })
+}
+
 /// Whether there was an entry before it was written.
-fn was_there(written: &Written) -> Option<bool> {
+pub(crate) fn was_there(written: &Written) -> Option<bool> {
     Some(match written {
         Written::Applied { created, .. } => !created,
         Written::Removed => true,

@@ -6,7 +6,7 @@ use keyward_records::{Past, PastAct, Precondition, Record, Redaction, Written};
 
 use crate::Result;
 use crate::entry::Body;
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, is_refused, was_there};
 use crate::set::Seen;
 use crate::track::Line;
 
@@ -73,7 +73,8 @@ impl Namespace {
         };
         let written = self.space.restore_with(&place, seq, expect, remake).await?;
         self.wrote(&place, &written, &seen);
-        self.log(Line { found: Some(written.is_accepted()), ..Line::of("restore").key(key) });
+        let (found, refused) = (was_there(&written), is_refused(&written));
+        self.log(Line { found, refused, ..Line::of("restore").key(key) });
         Ok(written)
     }
 

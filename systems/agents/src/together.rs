@@ -5,7 +5,7 @@ use keyward_key::Key;
 use keyward_records::{Record, Update, Written};
 
 use crate::entry::value_of;
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, is_refused};
 use crate::set::{Seen, Set};
 use crate::track::Line;
 use crate::{Error, Result};
@@ -77,7 +77,9 @@ impl Namespace {
         for (((key, _), written), seen) in entries.iter().zip(&written).zip(&seen) {
             self.wrote(&self.place(key)?, written, seen);
         }
-        self.log(Line { count: Some(entries.len()), ..Line::of("set_many") });
+        let done = written.iter().filter(|one| matches!(one, Written::Applied { .. })).count();
+        let refused = written.iter().any(is_refused);
+        self.log(Line { count: Some(done), refused, ..Line::of("set_many") });
         Ok(written)
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Line<'l> {
     pub namespace: Option<&'l str>,
     pub key: Option<&'l str>,
     pub found: Option<bool>,
+    /// That nothing was changed: the entry was not as expected.
+    pub refused: bool,
     pub count: Option<usize>,
     pub preview: Option<&'l Json>,
 }
@@ -45,7 +47,8 @@ impl<'l> Line<'l> {
         preview_chars_max: usize,
     ) -> keyward_records::Result<Json> {
         let owned = |text: &str| text.to_owned();
-        let preview = self.preview.filter(|_| preview_chars_max > 0);
+        // A value that was refused was neither read nor written.
+        let preview = self.preview.filter(|_| preview_chars_max > 0 && !self.refused);
         let logged = LoggedOperation {
             op: self.op.to_owned(),
             at: at.to_string(),
@@ -53,6 +56,7 @@ impl<'l> Line<'l> {
             namespace: self.namespace.map(owned),
             key: self.key.map(owned),
             found: self.found,
+            refused: self.refused,
             count: self.count.map(|count| count as u64),
             preview: preview.map(|json| json.as_str().chars().take(preview_chars_max).collect()),
         };
@@ -86,6 +90,9 @@ pub struct LoggedOperation {
     /// Whether there was something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<bool>,
+    /// That nothing was changed, because the entry was not as the change expected.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
     /// How many it was about, where it was about several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_agents::{Actor, Agents, LoggedOperation, Options, UserData};
-use keyward_engine::Store;
+use keyward_agents::{Actor, Agents, LoggedOperation, Options, Set, UserData};
+use keyward_engine::{Json, Store, Version};
+use keyward_records::{Precondition, Written};
 use keyward_stores::{Place, on_engines};
 use keyward_testkit::{Faults, FaultyEngine, Rates};
 
@@ -13,6 +14,7 @@ use crate::fixture::{Fixture, put, set};
 on_engines!(
     memory: Memory, recoverable: Recoverable, embedded: Embedded,
     postgres: Postgres;
+    a_refused_change_is_logged_as_refused,
     a_run_is_logged_in_the_order_of_time,
 );
 
@@ -26,6 +28,34 @@ async fn all(user: &UserData, run: &str) -> Vec<LoggedOperation> {
             return lines;
         }
     }
+}
+
+async fn a_refused_change_is_logged_as_refused(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let ada = fixture.agents.user("ada", Actor::agent("planner").in_run("r"));
+    let notes = ada.use_namespace("notes").unwrap();
+    put(&notes, "k", "1").await;
+    let absent = |value: &str| {
+        Set::new(Json::parse(value.to_owned()).unwrap()).expecting(Precondition::Absent)
+    };
+    let refused = notes.set("k", absent("2")).await.unwrap();
+    assert!(matches!(refused, Written::Conflicted { .. }));
+    let other = Precondition::Version(Version::parse("no-such-version"));
+    let refused = notes.delete_expecting("k", other).await.unwrap();
+    assert!(matches!(refused, Written::Conflicted { .. }));
+    let together = vec![("k".to_owned(), absent("3")), ("l".to_owned(), absent("4"))];
+    let written = notes.set_many(together).await.unwrap();
+    let done = written.iter().filter(|one| matches!(one, Written::Applied { .. })).count();
+    fixture.agents.flush().await.unwrap();
+    let lines = all(&ada, "r").await;
+    let mut told = lines.iter().map(|line| (line.op.as_str(), line.refused, line.found));
+    assert!(told.any(|it| it == ("set", true, Some(true))), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.op == "delete" && line.refused && line.found == Some(true))
+    );
+    let many = lines.iter().find(|line| line.op == "set_many").unwrap();
+    assert!(many.refused && many.count == Some(done as u64), "{many:?}");
+    assert!(lines.iter().all(|line| !line.refused || line.preview.is_none()), "{lines:?}");
 }
 
 async fn a_run_is_logged_in_the_order_of_time(place: Place) {

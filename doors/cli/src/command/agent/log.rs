@@ -72,12 +72,15 @@ fn write(operation: &LoggedOperation, output: &mut Output) -> Result {
     if output.json_lines() {
         return output.write_json(operation);
     }
-    let LoggedOperation { op, at, agent, namespace, key, found, count, preview } = operation;
+    let LoggedOperation { op, at, agent, namespace, key, found, refused, count, preview } =
+        operation;
     let mut line = format!("{at}  {}  {op}", agent.as_deref().map_or("-".into(), shown::key));
     for text in [namespace, key].into_iter().flatten() {
         line.push_str(&format!("  {}", shown::key(text)));
     }
-    if let Some(count) = count {
+    if *refused {
+        line.push_str("  refused");
+    } else if let Some(count) = count {
         line.push_str(&format!("  {count}"));
     } else if *found == Some(false) {
         line.push_str(if op == "set" { "  new" } else { "  not there" });

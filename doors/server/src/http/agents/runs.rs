@@ -83,6 +83,8 @@ struct AgentOperation {
     key: Option<String>,
     /// Whether there was something.
     found: Option<bool>,
+    /// That nothing was changed, because the entry was not as the change expected.
+    refused: Option<bool>,
     /// How many it was about, where it was about several.
     count: Option<u64>,
     /// The beginning of the value that was read or written.
