@@ -1,7 +1,7 @@
 //! No namespace: records of different owners, or of different kinds, can meet in one key or one
 //! listing.
 
-use super::word::{is_index_by_hand, stem};
+use super::word::{is_index_by_hand, owner_variable, stem};
 use super::{Finding, Weight, owner};
 use crate::shape::Shape;
 use crate::{Ownership, Schema, Space};
@@ -36,9 +36,10 @@ fn without_namespace(schema: &Schema, space: &Space, shape: &Shape) -> Option<Fi
             id.name
         ),
         fix: format!(
-            "if each record belongs to a user, write key = \"user:{{user}}:{0}\" and ownership = \
+            "if each record belongs to a user, write key = \"user:{{{1}}}:{0}\" and ownership = \
              \"user\"; if it is everybody's, say so in the key: \"shared:{0}\"",
-            space.key
+            space.key,
+            owner_variable(schema, &space.store)
         ),
     })
 }

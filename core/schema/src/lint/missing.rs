@@ -31,11 +31,23 @@ pub(super) fn look(schema: &Schema, space: &Space, findings: &mut Vec<Finding>) 
                 space.name
             ),
             fix: format!(
-                "add [spaces.{}.indexes.by_{}] field = {field:?}",
+                "add [spaces.{}.indexes.by_{}] field = {field:?}{}",
                 space.name,
-                folded(field)
+                folded(field),
+                of_one(space, field)
             ),
         });
+    }
+}
+
+/// How an index is declared whose values belong to one record each, such as addresses of people: nobody
+/// else may have the same, and it is looked up without knowing whose it is.
+fn of_one(space: &Space, field: &str) -> &'static str {
+    let is_address = folded(field).contains("email");
+    match (is_address, space.ownership.owner()) {
+        (false, _) => "",
+        (true, Some(_)) => ", type = \"folded\", unique = true, scope = \"shared\"",
+        (true, None) => ", type = \"folded\", unique = true",
     }
 }
 

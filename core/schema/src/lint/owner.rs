@@ -1,6 +1,6 @@
 //! The owner stands in the value only: what a user owns cannot be listed.
 
-use super::word::{is_index_by_hand, means_owner, stem};
+use super::word::{is_index_by_hand, means_owner, owner_variable, stem};
 use super::{Finding, Weight};
 use crate::property::Property;
 use crate::{Ownership, Schema, Space};
@@ -9,7 +9,8 @@ pub(super) fn look(schema: &Schema, space: &Space, findings: &mut Vec<Finding>) 
     let Some(field) = in_value(schema, space) else {
         return;
     };
-    let variable = stem(field);
+    // As other keys call it: another name would be the next finding.
+    let variable = owner_variable(schema, &space.store);
     findings.push(Finding {
         code: "owner-in-value",
         weight: Weight::Mistake,

@@ -45,6 +45,11 @@ pub(super) fn means_owner(schema: &Schema, store: &str, name: &str) -> bool {
             .any(|owner| stem(owner) == stem_of_name)
 }
 
+/// What the spaces of a store call the owner in their keys; `user`, if none has one.
+pub(super) fn owner_variable<'s>(schema: &'s Schema, store: &'s str) -> &'s str {
+    schema.spaces_of(store).find_map(|space| space.ownership.owner()).unwrap_or("user")
+}
+
 /// Whether a literal is what people call an index: `by_email`, `email-index`, `idx`.
 pub(super) fn is_index_word(literal: &str) -> bool {
     let words: Vec<&str> = literal.split(['_', '-', '.']).collect();

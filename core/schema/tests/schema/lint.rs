@@ -247,3 +247,41 @@ mistake[no-isolation] in notes: keys begin with \"notes\" and its id, with nothi
     );
     assert_eq!(lint(&schema(EXAMPLE)), []);
 }
+
+#[test]
+fn an_address_is_looked_up_over_all_users_and_is_one_persons() {
+    let value =
+        "value.properties = { email = { type = 'string' }, taskId = { type = 'string' } }\n";
+    let owned = format!("[spaces.people]\nkey = 'user:{{user}}'\nownership = 'user'\n{value}");
+    let found = findings(&owned);
+    let fix = |of: &str| {
+        let about = |finding: &&Finding| finding.message.starts_with(of);
+        found.iter().find(about).unwrap().fix.clone()
+    };
+    assert!(fix("email").contains("unique = true, scope = \"shared\""), "{}", fix("email"));
+    assert!(!fix("taskId").contains("unique"), "{}", fix("taskId"));
+    // What is advised is no mistake.
+    let indexes = "indexes.by_email = { field = 'email', type = 'folded', unique = true, \
+                   scope = 'shared' }\nindexes.by_task = { field = 'taskId' }\n";
+    assert_clean(&format!("{owned}{indexes}"));
+}
+
+#[test]
+fn the_owner_is_advised_by_the_name_that_other_keys_have() {
+    let first = "[spaces.tasks]\nkey = 'user:{userId}:tasks:{task}'\nownership = 'user'\n";
+    for (bad, code) in [
+        ("[spaces.notes]\nkey = 'notes:{note}'\nownership = 'shared'\n", "no-isolation"),
+        (
+            "[spaces.notes]\nkey = 'shared:notes:{note}'\nownership = 'shared'\n\
+             value.properties.userId = { type = 'string' }\n",
+            "owner-in-value",
+        ),
+    ] {
+        let found = findings(&format!("{first}{bad}"));
+        assert_eq!(found[0].code, code);
+        assert!(found[0].fix.contains("user:{userId}:notes:{note}"), "{}", found[0].fix);
+    }
+    assert_clean(&format!(
+        "{first}[spaces.notes]\nkey = 'user:{{userId}}:notes:{{note}}'\nownership = 'user'\n"
+    ));
+}
