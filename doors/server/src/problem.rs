@@ -297,8 +297,9 @@ impl From<cache::Error> for Problem {
             cache::Error::TimedOut { .. } => Self { code: "computing", ..problem },
             // Only a new lookup helps, not the same request.
             cache::Error::Lost { .. } => Self { retryable: false, ..problem },
-            cache::Error::Failed { message, times, retry_after, .. } => problem
+            cache::Error::Failed { message, at, times, retry_after, .. } => problem
                 .with("message", message)
+                .with("failed_at", at.to_string())
                 .with("times", times)
                 .with("retry_after", retry_after.as_secs_f64())
                 .after(retry_after),

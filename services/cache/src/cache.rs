@@ -67,6 +67,7 @@ type Told = Result<Cached, ToldError>;
 enum ToldError {
     Failed {
         message: String,
+        at: Timestamp,
         times: u32,
         retry_after: Duration,
     },
@@ -237,8 +238,9 @@ impl Cache {
                     self.inner.metrics.shared.inc();
                     return Ok(Cached { origin: Origin::Shared, ..cached });
                 }
-                Some(Err(ToldError::Failed { message, times, retry_after })) => {
-                    return Err(Error::Failed { key: key.clone(), message, times, retry_after });
+                Some(Err(ToldError::Failed { message, at, times, retry_after })) => {
+                    let key = key.clone();
+                    return Err(Error::Failed { key, message, at, times, retry_after });
                 }
                 Some(Err(ToldError::Store { kind, message })) => {
                     return Err(StoreError::new(kind, message).into());
@@ -266,6 +268,13 @@ impl Cache {
         let result = self.lead(key, fetch, (stale, end), compute).await;
         lead.tell(told(&result));
         result
+    }
+
+    /// Lets the next who asks for a key compute it at once, although it failed a short while ago. How
+    /// often it failed in a row stays known.
+    pub async fn retry(&self, key: &Key) -> Result<()> {
+        self.inner.store.delete(Failure::hold_key(key)?).await?;
+        Ok(())
     }
 
     /// What the store has for a key; an error while the key is held back.
@@ -346,8 +355,9 @@ pub(crate) fn deadline(wait_max: Duration) -> Instant {
 fn told(result: &Result<Cached>) -> Told {
     match result {
         Ok(cached) => Ok(cached.clone()),
-        Err(Error::Failed { message, times, retry_after, .. }) => Err(ToldError::Failed {
+        Err(Error::Failed { message, at, times, retry_after, .. }) => Err(ToldError::Failed {
             message: message.clone(),
+            at: *at,
             times: *times,
             retry_after: *retry_after,
         }),

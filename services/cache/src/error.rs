@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use jiff::Timestamp;
 use keyward_engine::{Error as StoreError, ErrorKind};
 use keyward_key::Key;
 use keyward_locks::Error as LockError;
@@ -18,12 +19,17 @@ pub enum Error {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The computation failed, now or a short while ago.
-    #[error("computing {key} failed: {message}")]
+    #[error(
+        "computing {key} failed at {at}: {message} (the next attempt is allowed in {} s)",
+        retry_after.as_secs_f64().ceil()
+    )]
     Failed {
         /// The key.
         key: Key,
         /// What the computation said.
         message: String,
+        /// When it failed.
+        at: Timestamp,
         /// How often it failed in a row.
         times: u32,
         /// From when on it is tried again, counted from now.
@@ -73,7 +79,9 @@ impl Error {
         match self {
             Self::Store(error) => error.kind().hint(),
             Self::Lock(error) => error.hint(),
-            Self::Failed { .. } => "Mend what failed; it is tried again after a pause.",
+            Self::Failed { .. } => {
+                "Fix what failed, then ask again after the pause, or at once: keyward cache run --retry."
+            }
             Self::Lost { .. } => "Ask again: somebody else computes it by now, or has.",
             Self::TimedOut { .. } => "Ask again, or wait longer.",
             Self::ForeignValue { .. } => "Choose another key for the cached value.",

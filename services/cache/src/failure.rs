@@ -82,8 +82,8 @@ impl Failure {
 
     /// As the error that callers get.
     pub fn error(self, key: &Key, retry_after: Duration) -> Error {
-        let Self { times, message, .. } = self;
-        Error::Failed { key: key.clone(), message, times, retry_after }
+        let Self { times, message, at, .. } = self;
+        Error::Failed { key: key.clone(), message, at, times, retry_after }
     }
 }
 

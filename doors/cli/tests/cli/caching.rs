@@ -143,3 +143,13 @@ fn only_what_is_certainly_gone_is_purged() {
     assert_eq!(kw.ok(&["cache", "clear", "p8"]), "removed 1 entry below p8\n");
     assert!(kw.fails(2, &["cache", "clear", "job"]).contains("reserved"));
 }
+
+#[test]
+fn a_corrected_command_can_be_tried_at_once() {
+    let kw = Sandbox::new();
+    let make = script(&kw, "make", "test -e good && echo 7");
+    let failed = kw.fails(14, &["cache", "run", "k", "--", &make]);
+    assert!(failed.contains("failed at 20") && failed.contains("--retry"), "{failed}");
+    kw.write("good", "");
+    assert_eq!(kw.ok(&["cache", "run", "k", "--retry", "--", &make]), "7\n");
+}

@@ -18,8 +18,8 @@ use crate::ttl;
 /// If the key holds a fresh value, prints it. Else one of all who ask at the same time, on all
 /// machines that share the store, runs its command and caches what it prints, which must be JSON (or
 /// text, with --raw); the others wait and print the same. If the command fails, nothing is cached,
-/// all are told, and it is not tried again for a second, then two, up to a minute. If this process
-/// dies, another one takes over after --lease.
+/// all are told, and it is not tried again for a second, then two, up to a minute, unless --retry
+/// asks for it. If this process dies, another one takes over after --lease.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward cache run page7:text --source-version sha-1 --raw -- pdftotext page7.pdf -
@@ -42,6 +42,9 @@ pub struct Arguments {
     /// How long to wait for others who compute it
     #[arg(long, value_name = "DURATION", value_parser = ttl::parse, default_value = "5m")]
     timeout: Duration,
+    /// Compute it at once, although it failed a short while ago
+    #[arg(long)]
+    retry: bool,
     /// The value is text: what the command prints, as it is
     #[arg(long)]
     raw: bool,
@@ -59,6 +62,9 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         fetch = fetch.depends_on(crate::command::key(parent)?);
     }
     let cache = super::cache(target.open().await?)?;
+    if arguments.retry {
+        cache.retry(&key).await?;
+    }
     let mut signals = Signals::listen()?;
     let compute = || make(&arguments, key.to_string());
     let cached = tokio::select! {
