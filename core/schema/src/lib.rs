@@ -44,4 +44,4 @@ pub use model::{
 };
 pub use problem::{Problem, Problems, Severity};
 pub use published::Published;
-pub use value::{Mismatch, ValueSchema};
+pub use value::{Mismatch, Mismatches, ValueSchema};

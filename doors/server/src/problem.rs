@@ -17,6 +17,9 @@ use crate::catalogue;
 /// What a handler comes to.
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
+/// How many bytes tell what happened. Errors of libraries quote whatever was sent.
+const DETAIL_BYTES_MAX: usize = 2_000;
+
 /// Why a request was not done: an answer of the type `application/problem+json`.
 #[derive(Debug, Clone)]
 pub struct Problem {
@@ -61,7 +64,7 @@ impl Problem {
         Self {
             status: catalogue::find(code).map_or(StatusCode::INTERNAL_SERVER_ERROR, |it| it.status),
             code,
-            detail: detail.into(),
+            detail: shortened(detail.into()),
             hint: String::new(),
             retryable: false,
             more: Map::new(),
@@ -161,6 +164,19 @@ impl Problem {
     fn of_service(code: &'static str, detail: String, hint: &str, retryable: bool) -> Self {
         Self { retryable, ..Self::new(code, detail).hint(hint) }
     }
+}
+
+/// What happened, without all of a long value that it quotes.
+fn shortened(mut detail: String) -> String {
+    if detail.len() > DETAIL_BYTES_MAX {
+        let mut end = DETAIL_BYTES_MAX;
+        while !detail.is_char_boundary(end) {
+            end -= 1;
+        }
+        detail.truncate(end);
+        detail.push('…');
+    }
+    detail
 }
 
 /// How the description of the API tells of problems: any route can have any of them.
@@ -314,10 +330,11 @@ impl From<records::Error> for Problem {
         let problem = Self::of_service(code, error.to_string(), hint, retryable);
         match error {
             records::Error::SchemaMismatch { mismatches, .. } => {
-                let told = mismatches.into_iter().map(|mismatch| {
+                let told = mismatches.shown.into_iter().map(|mismatch| {
                     serde_json::json!({ "path": mismatch.path, "message": mismatch.message })
                 });
-                problem.with("mismatches", told.collect::<Vec<_>>())
+                let told: Vec<_> = told.collect();
+                problem.with("mismatches", told).with("mismatches_total", mismatches.total)
             }
             records::Error::UniqueClash { index, holder, .. } => {
                 let problem = problem.with("index", index);

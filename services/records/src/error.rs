@@ -1,6 +1,6 @@
 use keyward_engine::{Error as StoreError, ErrorKind};
 use keyward_key::{BuildError, Key};
-use keyward_schema::Mismatch;
+use keyward_schema::Mismatches;
 
 /// The result of a record operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -71,12 +71,12 @@ pub enum Error {
         holder: Option<Key>,
     },
     /// The value is not what the space's schema says.
-    #[error("the value does not fit the schema of the space {space}: {}", join(mismatches))]
+    #[error("the value does not fit the schema of the space {space}: {mismatches}")]
     SchemaMismatch {
         /// The space.
         space: String,
         /// How it differs.
-        mismatches: Vec<Mismatch>,
+        mismatches: Mismatches,
     },
     /// The value is larger than the space allows.
     #[error("the value is {bytes} bytes; the space {space} takes at most {bytes_max}")]
@@ -142,10 +142,6 @@ fn holder_text(holder: &Option<Key>) -> String {
 
 fn numbers(checks: &[usize]) -> String {
     checks.iter().map(|check| format!("number {check}")).collect::<Vec<_>>().join(", ")
-}
-
-fn join(mismatches: &[Mismatch]) -> String {
-    mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Error {

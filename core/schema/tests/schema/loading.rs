@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use keyward_schema::{
-    EXAMPLE, IndexKind, Lifetime, Ownership, Problems, Schema, Scope, Share, ValueKind, bounds,
-    lint,
+    EXAMPLE, IndexKind, Lifetime, Ownership, Problems, Schema, Scope, Share, ValueKind,
+    ValueSchema, bounds, lint,
 };
 use serde_json::json;
 
@@ -352,13 +352,48 @@ fn absurd_files_are_refused_and_not_fatal() {
 #[test]
 fn values_are_checked_against_their_schema_and_its_formats() {
     let value = schema(EXAMPLE).space("users").unwrap().value.clone().unwrap();
-    assert_eq!(value.mismatches(&json!({"email": "ada@example.com", "name": "Ada"})), []);
+    assert!(value.mismatches(&json!({"email": "ada@example.com", "name": "Ada"})).is_empty());
     let mismatches = value.mismatches(&json!({"email": "nobody", "name": 7}));
-    let paths: Vec<&str> = mismatches.iter().map(|mismatch| mismatch.path.as_str()).collect();
+    let paths: Vec<&str> = mismatches.shown.iter().map(|mismatch| mismatch.path.as_str()).collect();
     assert_eq!(paths, ["/email", "/name"]);
     let missing = value.mismatches(&json!({"name": "Ada"}));
-    assert_eq!(missing.len(), 1);
-    assert_eq!(missing[0].to_string(), r#""email" is a required property"#);
+    assert_eq!((missing.shown.len(), missing.total), (1, 1));
+    assert_eq!(missing.to_string(), r#""email" is a required property"#);
+}
+
+#[test]
+fn a_mismatch_quotes_the_beginning_of_a_value_and_not_all_of_it() {
+    let long = "é".repeat(100_000);
+    let quoting = ValueSchema::new(json!({"properties": {"n": {"type": "integer"}}})).unwrap();
+    let told = quoting.mismatches(&json!({ "n": long })).to_string();
+    assert!(
+        told.starts_with("/n: \"é") && told.ends_with("… is not of type \"integer\""),
+        "{told}"
+    );
+    assert!(told.len() < 200, "{told}");
+    // Names of members come from the value, too.
+    let closed = ValueSchema::new(json!({"additionalProperties": false})).unwrap();
+    let names: serde_json::Map<_, _> = (0..5_000)
+        .map(|n| (format!("name-{n}"), json!(1)))
+        .chain([(long.clone(), json!(1))])
+        .collect();
+    assert!(closed.mismatches(&json!(names)).to_string().len() < 500);
+    let named = ValueSchema::new(json!({"propertyNames": {"maxLength": 5}})).unwrap();
+    assert!(named.mismatches(&json!({ long.clone(): 1 })).to_string().len() < 500);
+    let inside = ValueSchema::new(json!({"additionalProperties": {"type": "integer"}})).unwrap();
+    assert!(inside.mismatches(&json!({ long: "x" })).to_string().len() < 500);
+}
+
+#[test]
+fn a_few_mismatches_are_shown_and_all_are_counted_up_to_a_bound() {
+    let numbers = ValueSchema::new(json!({"items": {"type": "integer"}})).unwrap();
+    let told = |count: usize| numbers.mismatches(&json!(vec!["x"; count]));
+    assert_eq!((told(10).shown.len(), told(10).total), (10, 10));
+    assert!(!told(10).to_string().contains("in all"));
+    assert_eq!((told(500).shown.len(), told(500).total), (10, 500));
+    assert!(told(500).to_string().ends_with("; 500 mismatches in all"));
+    assert_eq!((told(5_000).shown.len(), told(5_000).total), (10, 1_000));
+    assert!(told(5_000).to_string().ends_with("; at least 1000 mismatches in all"));
 }
 
 #[test]

@@ -143,6 +143,11 @@ async fn what_the_space_does_not_take_is_told_with_where() {
     let wrong = server.put(NOTE, r#"{"title":"x","votes":"many"}"#);
     let problem = refused(422, "schema-mismatch", wrong).await;
     assert_eq!(problem["mismatches"][0]["path"], "/votes", "{problem}");
+    assert_eq!(problem["mismatches_total"], 1, "{problem}");
+    let long = format!(r#"{{"title":"x","votes":"{}"}}"#, "many ".repeat(50_000));
+    let problem = refused(422, "schema-mismatch", server.put(NOTE, &long)).await;
+    assert!(problem["mismatches"][0]["message"].as_str().unwrap().contains("many many"));
+    assert!(problem.to_string().len() < 2_000, "{problem}");
     refused(400, "invalid", server.put(NOTE, "{")).await;
     refused(400, "key-mismatch", server.put("/v1/spaces/notes/records/user:ada", "{}")).await;
     refused(400, "key-mismatch", server.get("/v1/spaces/notes/records/system:catalog")).await;

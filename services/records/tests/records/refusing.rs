@@ -32,6 +32,10 @@ async fn bad_input_is_refused_and_changes_nothing(place: Place) {
 
     refused(notes.put(&note, draft(r#"{"text":"no title"}"#)).await, "schema-mismatch", "title");
     refused(notes.put(&note, draft(r#"{"title":7}"#)).await, "schema-mismatch", "/title");
+    let long = format!(r#"{{"title":["{}"]}}"#, "é".repeat(50_000));
+    let error = notes.put(&note, draft(&long)).await.unwrap_err();
+    assert_eq!(error.code(), "schema-mismatch");
+    assert!(error.to_string().contains("[\"é") && error.to_string().len() < 500, "{error}");
     refused(
         pages.put(&own(&pages, "p2"), draft(r#"{"slug":"one"}"#)).await,
         "unique-clash",
