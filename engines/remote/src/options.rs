@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
-use keyward_engine::{Error, ErrorKind, Result, StoreUrl};
+use keyward_engine::{Error, ErrorKind, Result, StoreUrl, read_secret_file};
 
 /// The environment variable that holds the API key, if neither the program nor a file does.
 pub const KEY_VARIABLE: &str = "KEYWARD_KEY";
 
 /// The largest file that is taken for one with an API key.
-const KEY_FILE_BYTES_MAX: u64 = 4_096;
+const KEY_FILE_BYTES_MAX: usize = 4_096;
 
 /// Where a store is: a server, and the store's name there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl fmt::Debug for ApiKey {
 pub struct Options {
     /// The API key. Without one, the file below; without that, the environment; else none is sent.
     pub key: Option<ApiKey>,
-    /// A file that holds the API key and nothing else.
+    /// A file that holds the API key and nothing else; refused if every account may access it.
     pub key_file: Option<PathBuf>,
     /// How long to wait for a connection.
     pub connect_timeout: Duration,
@@ -170,12 +170,8 @@ impl Options {
                 let message = format!("the file with the API key, {}", file.display());
                 Error::new(ErrorKind::Misplaced, message).caused_by(error)
             };
-            let size = std::fs::metadata(file).map_err(unreadable)?.len();
-            if size > KEY_FILE_BYTES_MAX {
-                let message = format!("{} is too large for a file with an API key", file.display());
-                return Err(Error::new(ErrorKind::Misplaced, message));
-            }
-            return ApiKey::new(&std::fs::read_to_string(file).map_err(unreadable)?).map(Some);
+            let text = read_secret_file(file, KEY_FILE_BYTES_MAX).map_err(unreadable)?;
+            return ApiKey::new(&text).map(Some);
         }
         match std::env::var(KEY_VARIABLE) {
             Ok(text) if !text.trim().is_empty() => ApiKey::new(&text).map(Some),

@@ -1,6 +1,6 @@
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use keyward_engine::read_secret_file;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -57,16 +57,14 @@ impl Secret {
 }
 
 fn read_file(path: &Path) -> Result<String, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    let bytes_max = Secret::BYTES_MAX as u64 + 1;
-    file.take(bytes_max).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    let text = String::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
+    let text = read_secret_file(path, Secret::BYTES_MAX).map_err(|error| error.to_string())?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use keyward_testkit::write_secret;
+
     use super::*;
 
     #[test]
@@ -74,7 +72,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         let secret = Secret::File(path.clone());
-        std::fs::write(&path, "k3y\r\n").unwrap();
+        write_secret(&path, "k3y\r\n").unwrap();
         assert_eq!(secret.read().unwrap(), "k3y");
         assert!(!format!("{secret:?} {}", secret.place()).contains("k3y"));
         for bad in [&b"k3y\xff"[..], b"k3y two", b"k3y\nnext", b"", "k3y\u{e9}".as_bytes()] {

@@ -46,6 +46,7 @@ mod history;
 mod place;
 mod reference;
 mod run;
+mod secret_file;
 mod seeds;
 mod subject;
 #[doc(hidden)]
@@ -58,5 +59,6 @@ pub use history::{Model, NotLinearizable, Timed, linearize};
 pub use place::Place;
 #[doc(hidden)]
 pub use run::run;
+pub use secret_file::write_secret;
 pub use seeds::{Replay, Test, deep, seeds};
 pub use subject::Subject;

@@ -1,5 +1,6 @@
 //! Servers that others can reach, and connections that nobody reads along.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use keyward::SystemClock;
@@ -39,13 +40,36 @@ async fn a_server_that_others_reach_needs_a_key_and_a_word_about_tls() {
 }
 
 #[tokio::test]
-async fn a_certificate_makes_connections_private() {
+async fn a_private_key_that_every_account_may_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let tls = Tls { cert: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
     std::fs::write(&tls.cert, cert.pem()).unwrap();
     std::fs::write(&tls.key, signing_key.serialize_pem()).unwrap();
+    let mode = |mode| {
+        std::fs::set_permissions(&tls.key, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let config = Config { tls: Some(tls.clone()), ..configured() };
+    mode(0o644);
+    let checked = config.check().unwrap_err().to_string();
+    assert!(checked.contains("0644") && checked.contains("chmod 600"), "{checked}");
+    let refused = Server::bind(&config, &without_schema("memory:").unwrap()).await;
+    assert!(matches!(refused, Err(StartError::Tls { .. })), "{refused:?}");
+    // Debian's group ssl-cert.
+    mode(0o640);
+    config.check().unwrap();
+    Server::bind(&config, &without_schema("memory:").unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_certificate_makes_connections_private() {
+    let folder = tempfile::tempdir().unwrap();
+    let CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let tls = Tls { cert: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
+    std::fs::write(&tls.cert, cert.pem()).unwrap();
+    keyward_testkit::write_secret(&tls.key, signing_key.serialize_pem()).unwrap();
     let config = Config { tls: Some(tls), ..configured() };
     let server = Server::bind(&config, &without_schema("memory:").unwrap()).await.unwrap();
     let address = server.address();
@@ -88,7 +112,7 @@ async fn a_handshake_that_does_not_come_is_not_waited_for() {
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let tls = Tls { cert: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
     std::fs::write(&tls.cert, cert.pem()).unwrap();
-    std::fs::write(&tls.key, signing_key.serialize_pem()).unwrap();
+    keyward_testkit::write_secret(&tls.key, signing_key.serialize_pem()).unwrap();
     let mut config = Config { tls: Some(tls), ..configured() };
     config.limits.header_time_max = std::time::Duration::from_millis(200);
     let server = Running::start(&config, &without_schema("memory:").unwrap()).await;

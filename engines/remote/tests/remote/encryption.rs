@@ -14,7 +14,7 @@ async fn a_server_is_trusted_for_its_certificate_and_no_other() {
     let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(path("cert"), pair.cert.pem()).unwrap();
-    std::fs::write(path("key"), pair.signing_key.serialize_pem()).unwrap();
+    keyward_testkit::write_secret(path("key"), pair.signing_key.serialize_pem()).unwrap();
     std::fs::write(path("other"), other.cert.pem()).unwrap();
     let tls = Some(Tls { cert: path("cert"), key: path("key") });
     let served =

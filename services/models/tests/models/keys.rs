@@ -42,7 +42,7 @@ async fn a_key_is_read_when_it_is_used_so_that_it_can_change() {
     assert_eq!(error.code(), "model-unset");
     assert!(error.to_string().contains("the key in "), "{error}");
     for key in ["one", "two"] {
-        std::fs::write(&path, key).unwrap();
+        keyward_testkit::write_secret(&path, key).unwrap();
         models.text(&counted()).await.unwrap();
     }
     let seen = stage.server.seen();

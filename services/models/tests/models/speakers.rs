@@ -162,7 +162,7 @@ impl Speaker {
         let server = Server::start(replies).await;
         let folder = tempfile::tempdir().unwrap();
         let key = folder.path().join("key");
-        std::fs::write(&key, format!("{KEY}\n")).unwrap();
+        keyward_testkit::write_secret(&key, format!("{KEY}\n")).unwrap();
         let mut settings = self.settings(&server.url);
         settings.api_key = Some(Secret::File(key));
         settings.timeout = Duration::from_secs(20);

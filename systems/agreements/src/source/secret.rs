@@ -1,6 +1,7 @@
-use std::io::Read;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use keyward_engine::read_secret_file;
 use serde::{Deserialize, Serialize};
 
 use super::refused;
@@ -53,26 +54,24 @@ impl Secret {
 }
 
 fn read_file(path: &Path) -> Result<String> {
-    let unread = |reason: String| {
+    let unread = |reason: io::Error| {
         refused(format!("the secret in {} cannot be read: {reason}", path.display()))
     };
-    let file = std::fs::File::open(path).map_err(|error| unread(error.to_string()))?;
-    let mut bytes = Vec::new();
-    let bytes_max = Secret::BYTES_MAX as u64 + 1;
-    file.take(bytes_max).read_to_end(&mut bytes).map_err(|error| unread(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| unread("it is no text".to_owned()))?;
+    let text = read_secret_file(path, Secret::BYTES_MAX).map_err(unread)?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use keyward_testkit::write_secret;
+
     use super::*;
 
     #[test]
     fn a_secret_is_read_without_its_line_end_and_never_shown() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        std::fs::write(&path, "s3cret\r\n").unwrap();
+        write_secret(&path, "s3cret\r\n").unwrap();
         let secret = Secret::File(path.clone());
         assert_eq!(secret.read().unwrap(), "s3cret");
         assert!(!format!("{secret:?}").contains("s3cret"));

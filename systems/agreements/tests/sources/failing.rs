@@ -172,7 +172,7 @@ async fn what_will_not_change_is_not_asked_for_again() {
 async fn a_server_that_is_silent_or_away_is_an_error() {
     let silent = Server::start(|_| Reply::Never).await;
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("token"), "t").unwrap();
+    keyward_testkit::write_secret(folder.path().join("token"), "t").unwrap();
     let options = ConfluenceOptions {
         timeout: Duration::from_millis(50),
         attempts: 2,

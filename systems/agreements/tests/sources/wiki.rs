@@ -140,7 +140,7 @@ pub async fn start_with(
     let server = Server::start(answer).await;
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");
-    std::fs::write(&token, "s3cret\n").unwrap();
+    keyward_testkit::write_secret(&token, "s3cret\n").unwrap();
     let mut settings = ConfluenceSettings {
         base_url: server.url.clone(),
         email: Some("reader@example.com".to_owned()),

@@ -1,6 +1,7 @@
-use std::io::Read;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use keyward_engine::read_secret_file;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -52,26 +53,24 @@ impl Secret {
 }
 
 fn read_file(path: &Path) -> Result<String> {
-    let refused = |reason: String| {
+    let refused = |reason: io::Error| {
         Error::Secret(format!("the secret in {} cannot be read: {reason}", path.display()))
     };
-    let file = std::fs::File::open(path).map_err(|error| refused(error.to_string()))?;
-    let mut bytes = Vec::new();
-    let bytes_max = Secret::BYTES_MAX as u64 + 1;
-    file.take(bytes_max).read_to_end(&mut bytes).map_err(|error| refused(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| refused("it is no text".to_owned()))?;
+    let text = read_secret_file(path, Secret::BYTES_MAX).map_err(refused)?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use keyward_testkit::write_secret;
+
     use super::*;
 
     #[test]
     fn a_secret_is_read_without_its_line_end_and_never_shown() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        std::fs::write(&path, "s3cret\n").unwrap();
+        write_secret(&path, "s3cret\n").unwrap();
         let secret = Secret::File(path.clone());
         assert_eq!(secret.read().unwrap(), "s3cret");
         assert!(!format!("{secret:?}").contains("s3cret"));
@@ -81,6 +80,17 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         assert!(secret.read().is_err());
         assert!(Secret::Env("KEYWARD_NO_SUCH_VARIABLE".to_owned()).read().is_err());
+    }
+
+    #[test]
+    fn a_secret_that_every_account_may_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, "s3cret\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let refused = Secret::File(path).read().unwrap_err().to_string();
+        assert!(refused.contains("0644") && refused.contains("chmod 600"), "{refused}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn is_signed(seen: &Seen, secret: &str, fixture: &Fixture) -> bool {
 async fn a_change_is_posted_signed_and_under_one_id_until_it_is_accepted() {
     let fixture = Fixture::new();
     let server = Server::start([Answer::Say(500, "not\nnow".to_owned())]).await;
-    std::fs::write(fixture.path("secret"), format!("{SECRET}\n")).unwrap();
+    keyward_testkit::write_secret(fixture.path("secret"), format!("{SECRET}\n")).unwrap();
     let registry = fixture.registry(json!({
         "hook": { "post": server.url, "secret": { "file": fixture.place("secret") } }
     }));
@@ -63,7 +63,7 @@ async fn a_change_is_posted_signed_and_under_one_id_until_it_is_accepted() {
 async fn refusal(answer: Answer, timeout: &str) -> String {
     let fixture = Fixture::new();
     let server = Server::start([answer]).await;
-    std::fs::write(fixture.path("secret"), "s3cret-of-ours").unwrap();
+    keyward_testkit::write_secret(fixture.path("secret"), "s3cret-of-ours").unwrap();
     let registry = fixture.registry(json!({ "hook": {
         "post": server.url, "timeout": timeout, "secret": { "file": fixture.place("secret") },
     }}));

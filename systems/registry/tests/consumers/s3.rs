@@ -22,8 +22,8 @@ impl Bucket {
         let own = own.file_name().unwrap().to_str().unwrap().trim_start_matches('.');
         let own: String = own.bytes().map(|byte| format!("{byte:02x}")).collect();
         let bucket = Self { endpoint, name: format!("test-{}", &own[..own.len().min(40)]) };
-        std::fs::write(fixture.path("key"), "test-key").unwrap();
-        std::fs::write(fixture.path("secret"), "test-secret").unwrap();
+        keyward_testkit::write_secret(fixture.path("key"), "test-key").unwrap();
+        keyward_testkit::write_secret(fixture.path("secret"), "test-secret").unwrap();
         let made =
             client().put(format!("{}/{}", bucket.endpoint, bucket.name)).send().await.unwrap();
         assert!(made.status().is_success(), "{made:?}");

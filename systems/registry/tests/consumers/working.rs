@@ -117,7 +117,7 @@ async fn a_writer_that_was_overtaken_leaves_what_is_newest() {
     let fixture = Fixture::new();
     let released = Arc::new(Notify::new());
     let server = Server::start([Answer::Held(released.clone())]).await;
-    std::fs::write(fixture.path("key"), "key").unwrap();
+    keyward_testkit::write_secret(fixture.path("key"), "key").unwrap();
     let key = json!({ "file": fixture.place("key") });
     let endpoint = server.url.trim_end_matches("/hook");
     let s3 =

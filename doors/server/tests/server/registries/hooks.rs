@@ -13,7 +13,7 @@ const PUSH: &str = r#"{"ref":"refs/heads/main","after":"0"}"#;
 async fn hooked(config: Config) -> Served {
     let repository = repository();
     let file = repository.beside("hook");
-    std::fs::write(&file, SECRET).unwrap();
+    keyward_testkit::write_secret(&file, SECRET).unwrap();
     let more = json!({ "branch": "main", "webhook": { "secret": { "file": file } } });
     let registries = vec![registry(&repository, more)];
     Served::start(repository, Config { registries, ..config }).await
