@@ -48,6 +48,11 @@ pub(crate) const CODES: &[Code] = {
         ),
         code("unauthenticated", S::UNAUTHORIZED, "No credential was given, or none that is valid."),
         code("forbidden", S::FORBIDDEN, "The credential does not allow this."),
+        code(
+            "cross-origin",
+            S::FORBIDDEN,
+            "A browser sent the request from a page of another origin.",
+        ),
         code("reserved", S::FORBIDDEN, "The key belongs to Keyward's own machinery."),
         code(
             "not-found",

@@ -101,7 +101,7 @@ fn foreign(status: StatusCode, asks: Asks, has_key: bool) -> Error {
 fn kind(code: &str) -> ErrorKind {
     match code {
         "limit-exceeded" | "value-too-large" | "headers-too-large" => ErrorKind::LimitExceeded,
-        "unauthenticated" | "forbidden" | "reserved" => ErrorKind::Forbidden,
+        "unauthenticated" | "forbidden" | "cross-origin" | "reserved" => ErrorKind::Forbidden,
         "unknown-store" | "not-found" | "method-not-allowed" | "misplaced" => ErrorKind::Misplaced,
         "unsupported" => ErrorKind::Unsupported,
         "unavailable" | "overloaded" | "stopping" | "rate-limited" | "over-quota" | "timeout" => {

@@ -14,6 +14,8 @@ use tokio::time::Instant;
 use tracing::Instrument;
 use tracing::field::Empty;
 
+use super::headers::Answer;
+use super::origin::refuse_cross_origin;
 use crate::app::App;
 use crate::audit::Asked;
 use crate::auth::{Identity, Refusal};
@@ -38,11 +40,12 @@ pub(super) async fn admit(
     request: Request,
     next: Next,
 ) -> Result<Response<Body>> {
+    refuse_cross_origin(request.method(), request.headers(), &[])?;
     let_in(app, request, next, Acts::AreRequests).await
 }
 
 /// The same for requests whose acts are told by what does them: a call of a tool may go on after its
-/// request was answered.
+/// request was answered. Which origins may send them was checked before.
 pub(super) async fn admit_calls(
     State(app): State<App>,
     request: Request,
@@ -142,6 +145,7 @@ pub(super) async fn watch_over(
     let method = known(request.method());
     let name = RouteName::of(&request);
     let route = name.as_str();
+    let kind = Answer::at(request.uri().path());
     let id = request_id(&app, &request);
     request.extensions_mut().insert(RequestId(id.clone()));
     let id = &*id;
@@ -190,6 +194,7 @@ pub(super) async fn watch_over(
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
+    kind.complete(response.headers_mut());
     let (status, took) = (response.status().as_u16(), began.elapsed());
     let problem = response.extensions().get::<Problem>();
     let tenant = response.extensions().get::<Identity>().map(|who| who.tenant().name());

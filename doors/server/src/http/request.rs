@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use keyward::{Json, Key, Prefix};
 use serde::de::DeserializeOwned;
 
+use super::content_type;
 use crate::app::App;
 use crate::auth::Identity;
 use crate::idempotency::Mark;
@@ -136,14 +137,11 @@ impl Content {
     }
 
     fn require_type(&self, known: &[&str]) -> Result<()> {
-        let Some(given) = self.headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-        let given = given.to_str().unwrap_or_default();
-        let given = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        if known.contains(&given.as_str()) {
+        // Nothing is of no type.
+        if self.bytes.is_empty() && content_type::declared(&self.headers).is_none() {
             return Ok(());
         }
-        Err(Problem::new("unsupported-media-type", format!("the body is of the type {given:?}"))
-            .hint(format!("Send {}.", known.join(" or "))))
+        content_type::require(&self.headers, known).map(drop)
     }
 
     /// The body as a value that can be stored.

@@ -209,7 +209,7 @@ async fn admit(
     request: Request,
     next: Next,
 ) -> Result<Response<Body>, Problem> {
-    endpoint.0.hosts.admit(request.headers())?;
+    endpoint.0.hosts.admit(request.method(), request.headers())?;
     let metadata = format!("{}{METADATA_OF_PATH}", endpoint.base(&request));
     let mut response = next.run(request).await;
     if response.status() == StatusCode::UNAUTHORIZED

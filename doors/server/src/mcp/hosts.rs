@@ -6,9 +6,10 @@
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, Method, header};
 
 use super::McpOptions;
+use crate::http::origin::{Origin, authority, refuse_cross_origin};
 use crate::problem::{Problem, Result};
 
 /// The names and origins that are known.
@@ -16,42 +17,6 @@ use crate::problem::{Problem, Result};
 pub(super) struct Hosts {
     hosts: Vec<String>,
     origins: Vec<Origin>,
-}
-
-/// Where a page comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Origin {
-    scheme: String,
-    host: String,
-    port: Option<u16>,
-}
-
-impl Origin {
-    fn parse(text: &str) -> Option<Self> {
-        let uri: Uri = text.parse().ok()?;
-        let scheme = uri.scheme_str()?.to_ascii_lowercase();
-        let (host, port) = authority(uri.authority()?.as_str())?;
-        let usual = if scheme == "https" { 443 } else { 80 };
-        Some(Self { scheme, host, port: port.or(Some(usual)) })
-    }
-}
-
-/// A host in lower case, without brackets, and a port.
-fn authority(text: &str) -> Option<(String, Option<u16>)> {
-    let text = text.trim();
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, after) = rest.split_once(']')?;
-            (host, after.strip_prefix(':'))
-        }
-        None => match text.rsplit_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        },
-    };
-    let plain = !host.is_empty() && !host.contains(['/', '@', '?', '#']);
-    let port = port.map(str::parse).transpose().ok()?;
-    plain.then(|| (host.trim_end_matches('.').to_ascii_lowercase(), port))
 }
 
 fn is_this_machine(host: &str) -> bool {
@@ -67,8 +32,9 @@ impl Hosts {
         Self { hosts, origins: public.clone().into_iter().chain(origins).collect() }
     }
 
-    /// Refuses requests that name another server, or come from a page of another site.
-    pub fn admit(&self, headers: &HeaderMap) -> Result<()> {
+    /// Refuses requests that name another server, or come from a page of another site; and what may
+    /// change something from a page of another origin, which a page on this machine can be, too.
+    pub fn admit(&self, method: &Method, headers: &HeaderMap) -> Result<()> {
         let mut named = headers.get_all(header::HOST).iter();
         let host = match (named.next(), named.next()) {
             (Some(host), None) => host.to_str().ok().and_then(authority),
@@ -87,11 +53,12 @@ impl Hosts {
             return Err(Problem::forbidden(format!("this server is not known as {host:?}"))
                 .hint("Use the name it is known by, or have it configured: --public-url."));
         }
+        refuse_cross_origin(method, headers, &self.origins)?;
         for origin in headers.get_all(header::ORIGIN) {
             let origin = origin.to_str().ok().and_then(Origin::parse);
             let own = |origin: &Origin| {
                 is_this_machine(&origin.host)
-                    || (origin.host == host && port.is_none_or(|port| origin.port == Some(port)))
+                    || (origin.host == host && port.is_none_or(|port| origin.port == port))
             };
             if !origin.is_some_and(|origin| own(&origin) || self.origins.contains(&origin)) {
                 return Err(Problem::forbidden("this page may not call tools here")
@@ -107,12 +74,16 @@ mod tests {
     use super::*;
 
     fn admitted(hosts: &Hosts, host: &str, origin: Option<&str>) -> bool {
+        admitted_to(Method::GET, hosts, host, origin)
+    }
+
+    fn admitted_to(method: Method, hosts: &Hosts, host: &str, origin: Option<&str>) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        hosts.admit(&headers).is_ok()
+        hosts.admit(&method, &headers).is_ok()
     }
 
     #[test]
@@ -126,7 +97,7 @@ mod tests {
         {
             assert!(!admitted(&hosts, host, None), "{host}");
         }
-        assert!(hosts.admit(&HeaderMap::new()).is_err());
+        assert!(hosts.admit(&Method::GET, &HeaderMap::new()).is_err());
     }
 
     #[test]
@@ -135,6 +106,12 @@ mod tests {
         for origin in ["http://localhost:3000", "http://127.0.0.1:7480", "http://[::1]:9"] {
             assert!(admitted(&hosts, "localhost:7480", Some(origin)), "{origin}");
         }
+        for origin in ["http://localhost:3000", "http://127.0.0.1:7480"] {
+            let page = admitted_to(Method::POST, &hosts, "localhost:7480", Some(origin));
+            assert!(!page, "{origin} changes something");
+        }
+        let own = Some("http://localhost:7480");
+        assert!(admitted_to(Method::POST, &hosts, "localhost:7480", own));
         assert!(admitted(&hosts, "10.0.0.5:7480", Some("http://10.0.0.5:7480")));
         for origin in ["https://evil.example", "null", "localhost", "http://10.0.0.5:99", ""] {
             assert!(!admitted(&hosts, "10.0.0.5:7480", Some(origin)), "{origin}");
@@ -153,6 +130,8 @@ mod tests {
         assert!(admitted(&hosts, "data.example.com", None));
         assert!(admitted(&hosts, "data.example.com", Some("https://data.example.com")));
         assert!(admitted(&hosts, "inside.example:7480", Some("https://app.example.com:443")));
+        let page = Some("https://app.example.com");
+        assert!(admitted_to(Method::POST, &hosts, "inside.example:7480", page));
         assert!(!admitted(&hosts, "data.example.com", Some("https://app.example.com:8443")));
         assert!(!admitted(&hosts, "data.example.com", Some("http://app.example.com")));
     }

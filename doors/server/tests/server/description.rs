@@ -59,6 +59,63 @@ async fn pages_for_people_need_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
+async fn browsers_are_told_what_they_may_do_with_every_answer() {
+    let server = Running::new().await;
+    answered(200, server.put("/v1/stores/main/entries/a", "1")).await;
+    for (status, path) in [
+        (200, "/v1/stores"),
+        (200, "/v1/stores/main/entries/a"),
+        (404, "/v1/stores/main/entries/none"),
+        (404, "/none"),
+        (200, "/openapi.json"),
+        (200, "/metrics"),
+        (200, "/healthz"),
+    ] {
+        let answer = answered(status, server.get(path)).await;
+        assert_eq!(answer.headers()["x-content-type-options"], "nosniff", "{path}");
+        assert_eq!(answer.headers()["cache-control"], "no-store", "{path}");
+    }
+    let watch = answered(200, server.get("/v1/stores/main/watch")).await;
+    assert_eq!(watch.headers()["x-content-type-options"], "nosniff");
+    assert!(watch.headers().contains_key("cache-control"));
+
+    let parts = ["/docs/swagger-ui-bundle.js", "/docs/swagger-initializer.js", "/docs/index.css"];
+    for path in ["/", "/home.js", "/style.css", "/problems", "/docs/"].into_iter().chain(parts) {
+        let answer = answered(200, server.get(path)).await;
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(header("x-frame-options"), "DENY", "{path}");
+        assert_eq!(header("referrer-policy"), "no-referrer", "{path}");
+        let policy = header("content-security-policy");
+        for part in ["default-src 'none'", "script-src 'self';", "frame-ancestors 'none'"] {
+            assert!(policy.contains(part), "{path}: {policy}");
+        }
+        assert!(policy.contains("base-uri 'none'") && !policy.contains("unsafe-eval"), "{policy}");
+    }
+}
+
+/// What the policy of its page does not let run or load is not in it.
+#[tokio::test]
+async fn the_documentation_works_under_its_policy() {
+    let server = Running::new().await;
+    let page = answered(200, server.get("/docs/")).await.text().await.unwrap();
+    for script in page.split("<script").skip(1) {
+        let (tag, rest) = script.split_once('>').unwrap();
+        assert!(tag.contains("src="), "{page}");
+        assert_eq!(rest.split("</script>").next().unwrap().trim(), "", "{page}");
+    }
+    assert!(!page.contains("onload=") && !page.contains("<base"), "{page}");
+    let style = answered(200, server.get("/docs/swagger-ui.css")).await.text().await.unwrap();
+    assert!(!style.contains("@import") && !style.contains("@font-face"));
+    for loaded in style.split("url(").skip(1) {
+        assert!(loaded.trim_start_matches(['"', '\'']).starts_with("data:image/"));
+    }
+    let config = answered(200, server.get("/docs/swagger-initializer.js")).await;
+    let config = config.text().await.unwrap();
+    assert!(config.contains("\"validatorUrl\": \"none\""), "{config}");
+}
+
+#[tokio::test]
 async fn it_says_how_it_is() {
     let server = Running::new().await;
     assert_eq!(told(200, server.get("/healthz")).await["status"], "alive");

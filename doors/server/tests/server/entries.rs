@@ -261,6 +261,9 @@ async fn what_cannot_be_stored_is_refused() {
     refused(413, "limit-exceeded", server.put(ADA, &format!("\"{}\"", "x".repeat(1 << 20)))).await;
     let form = server.request(Method::PUT, ADA).header("content-type", "text/plain").body("1");
     refused(415, "unsupported-media-type", form).await;
+    let untyped = server.request(Method::PUT, ADA).body("1");
+    refused(415, "unsupported-media-type", untyped).await;
+    refused(400, "invalid", server.request(Method::PUT, ADA)).await;
     refused(404, "unknown-store", server.get("/v1/stores/none/entries/a")).await;
     refused(405, "method-not-allowed", server.request(Method::POST, ADA)).await;
     refused(404, "not-found", server.get("/v1/none")).await;

@@ -15,6 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::super::content_type;
 use super::super::request::{Parameters, roomy_bytes_max};
 use super::super::stores::answer;
 use super::{Acting, ActingHeaders, OfUser};
@@ -162,18 +163,8 @@ async fn import(
 
 /// Whether the body is one JSON text, not one document a line.
 fn is_whole(request: &Request) -> Result<bool> {
-    let given = request.headers().get(header::CONTENT_TYPE);
-    let given = given.and_then(|given| given.to_str().ok()).unwrap_or_default();
-    let given = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match given.as_str() {
-        "application/x-ndjson" => Ok(false),
-        "application/json" => Ok(true),
-        _ => Err(Problem::new(
-            "unsupported-media-type",
-            format!("the body is of the type {given:?}"),
-        )
-        .hint("Send application/x-ndjson or application/json.")),
-    }
+    let known = ["application/x-ndjson", "application/json"];
+    Ok(content_type::require(request.headers(), &known)? == "application/json")
 }
 
 /// The lines of a body, as they arrive.

@@ -14,6 +14,7 @@ use crate::api::agreements::reach;
 use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::http::answer::{empty, harmless, json, path_segment};
+use crate::http::content_type;
 use crate::http::request::{At, Parameters, whole};
 use crate::http::text::told;
 use crate::problem::{Problem, ProblemAnswers, Result};
@@ -92,6 +93,9 @@ async fn put(
     let bytes = whole(&app, &parts, body, bytes_max).await?;
     let media_type = parts.headers.get(header::CONTENT_TYPE);
     let media_type = media_type.and_then(|kind| kind.to_str().ok());
+    if media_type.is_none() && !bytes.is_empty() {
+        return Err(content_type::missing("the type of the file, or application/octet-stream"));
+    }
     let said = Said { name: asked.name.as_deref().unwrap_or(&source), media_type };
     let attached = pages::attach(&who, &app, &name, (&page, &source), &said, &bytes).await?;
     Ok(json(StatusCode::OK, told(&attached)?))

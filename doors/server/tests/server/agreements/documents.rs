@@ -124,7 +124,7 @@ async fn a_file_that_cannot_be_read_says_why() {
     ] {
         let at = format!("{PAGE}/attachments/{source}");
         let put = served.server.request(reqwest::Method::PUT, &at).body(bytes.to_vec());
-        answered(200, put).await;
+        answered(200, put.header("content-type", "application/octet-stream")).await;
         let problem =
             refused(status, code, served.server.get(&format!("{PAGE}/policies/{source}"))).await;
         assert!(problem["job"].is_string(), "{problem}");

@@ -67,7 +67,9 @@ async fn attachments_come_out_as_they_went_in_and_run_nowhere() {
     let at = format!("{PAGE}/attachments/évil:1");
     let script = "<!doctype html><script>alert(1)</script><p>Text that is here.</p>";
     let attach = server.request(Method::PUT, &format!("{at}?name=a%22b%0Ac.html"));
-    refused(400, "invalid", attach.body(script)).await;
+    let typed = attach.try_clone().unwrap().header("content-type", "text/html");
+    refused(400, "invalid", typed.body(script)).await;
+    refused(415, "unsupported-media-type", attach.body(script)).await;
     let attach = server.request(Method::PUT, &format!("{at}?name=a%22;é.html"));
     let attached = told(200, attach.header("content-type", "text/html").body(script)).await;
     assert_eq!((&attached["name"], &attached["bytes"]), (&json!("a\";é.html"), &json!(65)));
@@ -85,7 +87,8 @@ async fn attachments_come_out_as_they_went_in_and_run_nowhere() {
     refused(404, "unknown-policy", server.get(&at)).await;
     refused(404, "unknown-policy", server.get(&format!("{PAGE}/policies/none"))).await;
     let elsewhere = format!("{INBOX}/pages/none/attachments/x");
-    refused(404, "unknown-page", server.request(Method::PUT, &elsewhere).body("x")).await;
+    let attach = server.request(Method::PUT, &elsewhere).header("content-type", "text/plain");
+    refused(404, "unknown-page", attach.body("x")).await;
 }
 
 /// An attachment of which nothing but its size has come.
@@ -119,7 +122,10 @@ async fn only_so_many_attachments_are_in_memory_at_a_time() {
 async fn attachments_are_larger_than_other_bodies_and_bounded() {
     let served = Served::new().await;
     let at = format!("{PAGE}/attachments/large");
-    let put = |bytes: Vec<u8>| served.server.request(Method::PUT, &at).body(bytes);
+    let put = |bytes: Vec<u8>| {
+        let request = served.server.request(Method::PUT, &at);
+        request.header("content-type", "application/octet-stream").body(bytes)
+    };
     let large: Vec<u8> = (0..3 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
     assert_eq!(told(200, put(large.clone())).await["bytes"], 3 << 20);
     let got = answered(200, served.server.get(&at)).await.bytes().await.unwrap();
@@ -148,7 +154,7 @@ async fn pages_of_a_folder_are_read_and_not_written() {
     for request in [
         server.put(&at, r#"{"title":"T"}"#),
         server.request(Method::DELETE, &at),
-        server.request(Method::PUT, &format!("{at}/attachments/leave.md")).body("x"),
+        server.put(&format!("{at}/attachments/leave.md"), "x"),
         server.request(Method::DELETE, &format!("{at}/attachments/leave.md")),
     ] {
         refused(409, "read-only", request).await;
