@@ -28,6 +28,12 @@ pub struct Settings {
     pub listen: Option<SocketAddr>,
     pub control: Option<String>,
     pub plaintext: Option<bool>,
+    /// The file with the API key to take as the first one.
+    pub first_key_file: Option<PathBuf>,
+    /// Whether every request needs the start token until there is an API key.
+    pub start_token: Option<bool>,
+    /// The file to write the start token to, instead of printing it; every request needs it then.
+    pub start_token_file: Option<PathBuf>,
     pub log: Option<LogForm>,
     pub log_level: Option<String>,
     /// Where traces are told: the URL of a collector.
@@ -272,7 +278,9 @@ impl<'de> Deserialize<'de> for Count {
 impl Settings {
     /// The same with files that are named relative to the config file's folder.
     pub fn beside(mut self, folder: &Path) -> Result<Self> {
-        for file in [&mut self.tls.cert, &mut self.tls.key].into_iter().flatten() {
+        let files = [&mut self.first_key_file, &mut self.start_token_file];
+        let files = files.into_iter().chain([&mut self.tls.cert, &mut self.tls.key]);
+        for file in files.flatten() {
             *file = folder.join(&*file);
         }
         if let Some(keys) = &mut self.issuer.keys
@@ -316,6 +324,8 @@ impl Settings {
             limits: self.limits.limits(),
             control: self.control,
             issuer: self.issuer.issuer()?,
+            first_key: plain.first_key,
+            start_token: self.start_token.unwrap_or(false) || self.start_token_file.is_some(),
             tls,
             plaintext,
             rates: Rates {
@@ -333,13 +343,15 @@ impl Settings {
         })
     }
 
-    /// What is in force with a configuration: everything that has a value, without passwords.
+    /// What is in force with a configuration: everything that has a value, without passwords. Where the
+    /// first key and the start token are, it does not know.
     pub fn of(config: &Config, log: LogForm, log_level: String, otlp: Option<String>) -> Self {
         let Config {
             listen,
             limits,
             control,
             issuer,
+            start_token,
             tls,
             plaintext,
             rates,
@@ -358,6 +370,9 @@ impl Settings {
             listen: Some(*listen),
             control: control.as_ref().map(without_password),
             plaintext: Some(*plaintext),
+            first_key_file: None,
+            start_token: Some(*start_token),
+            start_token_file: None,
             log: Some(log),
             log_level: Some(log_level),
             otlp,

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::agreements::Agreements;
 use crate::audit::{self, Audit, AuditLog, Scribe};
-use crate::auth::{Auth, Keys, Tokens};
+use crate::auth::{Auth, Keys, StartToken, Tokens};
 use crate::config::{Config, Limits};
 use crate::lifecycle::Lifecycle;
 use crate::limits::{Throttle, Usage};
@@ -62,6 +62,10 @@ impl App {
         let (clock, run) = (config.clock.clone(), new_run()?);
         let keys = Keys::new(control.clone(), clock.clone());
         let local = config.listen.ip().is_loopback() && tokens.is_none() && !keys.any().await?;
+        let start_token = match local {
+            true => Some(StartToken::generate(config.start_token)?),
+            false => None,
+        };
         let (audit, scribe) =
             audit::open(control.clone(), clock.clone(), config.audit_kept, run.clone());
         let app = Self(Arc::new(Inner {
@@ -69,7 +73,7 @@ impl App {
             stores,
             registries,
             agreements,
-            auth: Auth::new(keys, tokens, local),
+            auth: Auth::new(keys, tokens, start_token),
             audit,
             usage: usage(config, &control),
             audit_log: AuditLog::new(control),

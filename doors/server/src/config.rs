@@ -10,7 +10,7 @@ use keyward::registry::Settings;
 use keyward::{Clock, SystemClock, agents, agreements, queue};
 
 use crate::audit;
-use crate::auth::Issuer;
+use crate::auth::{Issuer, Secret};
 use crate::limits::{Quota, Rates};
 use crate::mcp::McpOptions;
 use crate::server::StartError;
@@ -35,6 +35,11 @@ pub struct Config {
     pub control: Option<String>,
     /// Whose tokens are taken besides API keys.
     pub issuer: Option<Issuer>,
+    /// An API key to take as the first one, an operator's with `admin:*`, if there is none yet.
+    pub first_key: Option<Secret>,
+    /// That every request needs the [start token](crate::Server::start_token) until there is an API
+    /// key.
+    pub start_token: bool,
     /// How the server proves that it is the one, on connections that nobody reads along.
     pub tls: Option<Tls>,
     /// That connections may be read along, although others can reach the address: behind a proxy
@@ -70,6 +75,8 @@ impl Default for Config {
             limits: Limits::default(),
             control: None,
             issuer: None,
+            first_key: None,
+            start_token: false,
             tls: None,
             plaintext: false,
             rates: Rates::default(),

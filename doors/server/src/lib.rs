@@ -44,8 +44,8 @@ mod work;
 
 pub use audit::{AuditLog, AuditQuery};
 pub use auth::{
-    ApiKey, BadScope, Identity, Issuer, KeyError, KeySource, Keys, Need, NewKey, Scope, Scopes,
-    Secret, Target, Tenant, TokenAlgorithm,
+    ApiKey, BadScope, BadSecret, Identity, Issuer, KeyError, KeySource, Keys, Need, NewKey, Scope,
+    Scopes, Secret, Target, Tenant, TokenAlgorithm,
 };
 pub use config::{Config, LISTEN_DEFAULT, Limits, RegistryConfig, STORE_DEFAULT, WorkspaceConfig};
 pub use http::openapi;

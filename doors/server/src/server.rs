@@ -13,7 +13,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::app::App;
 use crate::audit::Scribe;
-use crate::auth::Tokens;
+use crate::auth::{StartToken, Tokens};
 use crate::config::Config;
 use crate::http;
 use crate::lifecycle::Lifecycle;
@@ -104,7 +104,7 @@ impl Server {
     /// Opens the stores, and begins to listen.
     ///
     /// Without API keys and an issuer of tokens it works for the one local user, on a loopback address
-    /// only. On another one it needs at least one key or an issuer, and a certificate unless
+    /// only: everybody on the machine, or with [`Config::start_token`] whoever has that token. On another one it needs at least one key or an issuer, and a certificate unless
     /// connections in plain text are allowed.
     pub async fn bind(config: &Config, data: &Data) -> Result<Self, StartError> {
         let exposed = !config.listen.ip().is_loopback();
@@ -123,6 +123,10 @@ impl Server {
         let unopened = |problem| StartError::Stores(Box::new(problem));
         let opened = App::open(config, data, tokens, lifecycle.clone()).await;
         let (app, scribe) = opened.map_err(unopened)?;
+        if let Some(secret) = &config.first_key {
+            let adopted = app.auth().adopt_first_key(secret).await;
+            adopted.map_err(|error| unopened(error.into()))?;
+        }
         if exposed
             && !guarded
             && !app.auth().keys().any().await.map_err(|error| unopened(error.into()))?
@@ -147,9 +151,15 @@ impl Server {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Whether it asks for no credential, until there is a key.
+    /// Whether it works for the local user, until there is a key.
     pub fn is_local(&self) -> bool {
         self.app.auth().is_local()
+    }
+
+    /// What the first API key is made with over HTTP, once: nothing, if there is a key or a token of an
+    /// issuer is needed. It stands for a credential, and is a secret.
+    pub fn start_token(&self) -> Option<&str> {
+        self.app.auth().start_token().map(StartToken::reveal)
     }
 
     /// Serves until `stop` comes: then takes no new connections, ends watches, waits for the

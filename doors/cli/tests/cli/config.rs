@@ -203,6 +203,23 @@ fn what_a_server_cannot_be_told_is_named_with_its_line() {
 }
 
 #[test]
+fn files_of_the_first_key_and_the_start_token_are_settings() {
+    let kw = Sandbox::new();
+    let made = kw.ok(&["-s", "embedded:./other", "key", "create", "elsewhere"]);
+    kw.write_secret("etc/first", &made, 0o600);
+    kw.write("etc/server.toml", "[server]\nfirst_key_file = \"first\"\nstart_token = true\n");
+    let server = &in_force(&kw, &["--config", "etc/server.toml"], &[])["server"];
+    assert!(server["first_key_file"].as_str().unwrap().ends_with("etc/first"), "{server}");
+    assert_eq!((&server["start_token"], &server["start_token_file"]), (&true.into(), &Value::Null));
+    let server = &in_force(&kw, &["--start-token-file", "token"], &[])["server"];
+    assert_eq!(
+        (&server["start_token"], &server["start_token_file"]),
+        (&true.into(), &"token".into())
+    );
+    assert_eq!(in_force(&kw, &[], &[])["server"]["start_token"], false);
+}
+
+#[test]
 fn what_is_shown_is_a_config_file_without_passwords() {
     let kw = Sandbox::new();
     let control = "postgres://keyward:canary-password@db.example/app?store=x";

@@ -2,10 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::sandbox::{Running, Sandbox};
+use crate::sandbox::{Ran, Running, Sandbox};
 
 /// A server on the sandbox's store, and where it listens.
 fn served(kw: &Sandbox) -> (Running, String) {
@@ -100,4 +101,90 @@ fn a_server_is_not_started_where_others_could_use_it() {
     };
     assert!(serve(&[]).contains("--tls-cert"));
     assert!(serve(&["--plaintext"]).contains("keyward key create"));
+}
+
+/// A server that was started with these arguments, and what it says to people.
+fn banner(kw: &Sandbox, arguments: &[&str]) -> (Running, String) {
+    let line = [&["serve", "--listen", "127.0.0.1:0", "--text"], arguments].concat();
+    let server = kw.start(&line);
+    let mut text = String::new();
+    while !text.contains("Ctrl-C stops it.") {
+        text += &server.next_line();
+        text.push('\n');
+    }
+    (server, text)
+}
+
+#[test]
+fn a_server_without_keys_says_who_may_do_everything() {
+    let kw = Sandbox::new();
+    let (server, told) = banner(&kw, &[]);
+    assert!(told.contains("every account on this machine may do everything here"), "{told}");
+    assert!(told.contains("keyward key create") && told.contains("kw_start_"), "{told}");
+    drop(server);
+    let (server, told) = banner(&kw, &["--start-token"]);
+    assert!(told.contains("whoever has the start token may do everything"), "{told}");
+    assert!(told.contains("kw_start_") && told.contains("Bearer $KEYWARD_KEY"), "{told}");
+    drop(server);
+    kw.ok(&["key", "create", "laptop"]);
+    let (_server, told) = banner(&kw, &["--start-token"]);
+    assert!(told.contains("needs an API key") && !told.contains("kw_start_"), "{told}");
+}
+
+#[test]
+fn the_start_token_goes_to_a_file_and_is_used_as_a_key_is() {
+    let kw = Sandbox::new();
+    // What is left of an earlier start, for everybody to read.
+    let file = kw.write_secret("token", "old", 0o644);
+    let (server, told) = banner(&kw, &["--start-token-file", "token"]);
+    assert!(told.contains("in token") && !told.contains("kw_start_"), "{told}");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let token = kw.read("token");
+    let url = told.lines().find_map(|line| line.trim().strip_prefix("page      ")).unwrap();
+    let url = url.trim_end_matches('/');
+    let far = |line: &[&'static str]| [&["--server", url], line].concat();
+    kw.fails(11, &far(&["put", "k", "1"]));
+    kw.ok(&far(&["--key-file", "token", "put", "k", "1"]));
+    let mut get = kw.command(&far(&["get", "k"]));
+    assert_eq!(Ran::of(get.env("KEYWARD_KEY", token.trim())).ok(), "1\n");
+    let admin =
+        kw.ok(&far(&["--key-file", "token", "key", "create", "laptop", "--scope", "admin:*"]));
+    kw.fails(11, &far(&["--key-file", "token", "get", "k"]));
+    let mut get = kw.command(&far(&["get", "k"]));
+    assert_eq!(Ran::of(get.env("KEYWARD_KEY", admin.trim())).ok(), "1\n");
+    server.terminate();
+    assert_eq!(server.ended(), Some(0));
+}
+
+#[test]
+fn the_first_key_comes_from_a_file_or_a_variable() {
+    let kw = Sandbox::new();
+    let made = Sandbox::new().ok(&["key", "create", "elsewhere"]);
+    let secret = made.trim();
+    let file = kw.write_secret("first", &made, 0o644);
+    let file = file.to_str().unwrap();
+    for line in
+        [&["serve", "--first-key-file", file][..], &["serve", "--check", "--first-key-file", file]]
+    {
+        let told = kw.fails(7, line);
+        assert!(told.contains("mode 0644") && told.contains("chmod 600"), "{told}");
+    }
+    kw.write_secret("first", "kw_canary_wrong", 0o600);
+    let told = kw.fails(7, &["serve", "--first-key-file", file]);
+    assert!(told.contains("no API key") && !told.contains("canary"), "{told}");
+    let mut command = kw.command(&["serve", "--check"]);
+    let told = Ran::of(command.env("KEYWARD_FIRST_KEY", "kw_canary_wrong")).fails(7);
+    assert!(told.contains("KEYWARD_FIRST_KEY") && !told.contains("canary"), "{told}");
+
+    kw.write_secret("first", &made, 0o640);
+    let shown = kw.ok(&["serve", "--check", "--first-key-file", file]);
+    assert!(shown.contains("first_key_file = ") && !shown.contains(secret), "{shown}");
+    let server =
+        kw.start(&["serve", "--listen", "127.0.0.1:0", "--json", "--first-key-file", file]);
+    let started: Value = serde_json::from_str(&server.next_line()).unwrap();
+    assert_eq!((&started["local"], &started["start_token"]), (&false.into(), &Value::Null));
+    let address = started["address"].as_str().unwrap();
+    assert_eq!(status(address, "GET /v1/keys", secret), 200);
+    assert_eq!(status(address, "GET /v1/keys", ""), 401);
+    assert!(kw.ok(&["key", "list", "--text"]).contains("first key  admin:*"));
 }

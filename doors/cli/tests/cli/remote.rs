@@ -34,6 +34,7 @@ struct Far {
     there: Sandbox,
     here: Sandbox,
     url: String,
+    start_token: Option<String>,
     server: Option<Running>,
 }
 
@@ -49,7 +50,8 @@ impl Far {
     }
 
     fn serving(there: Sandbox) -> Self {
-        let mut far = Self { there, here: Sandbox::new(), url: String::new(), server: None };
+        let (here, url) = (Sandbox::new(), String::new());
+        let mut far = Self { there, here, url, start_token: None, server: None };
         far.start("127.0.0.1:0");
         far
     }
@@ -58,6 +60,7 @@ impl Far {
         let server = self.there.start(&["serve", "--listen", listen, "--json"]);
         let started: Value = serde_json::from_str(&server.next_line()).unwrap();
         self.url = started["url"].as_str().unwrap().to_owned();
+        self.start_token = started["start_token"].as_str().map(str::to_owned);
         self.server = Some(server);
     }
 
@@ -188,8 +191,12 @@ fn what_is_exported_there_is_imported_anywhere() {
 #[test]
 fn keys_are_made_and_asked_for_and_never_shown_again() {
     let far = Far::new();
-    // The first one is made by whoever is on the server's machine.
-    let admin = far.ok(&["key", "create", "laptop", "--scope", "admin:*"]);
+    // The first one is made by whoever saw the server start.
+    let create = ["key", "create", "laptop", "--scope", "admin:*"];
+    let told = far.fails(11, &create);
+    assert!(told.contains("start token"), "{told}");
+    let token = far.start_token.clone().unwrap();
+    let admin = far.with_key(&token, &create).ok();
     let admin = admin.trim();
     assert!(admin.starts_with("kw_"), "{admin}");
     let none = far.fails(11, &["put", "k", "1"]);
@@ -206,7 +213,11 @@ fn keys_are_made_and_asked_for_and_never_shown_again() {
         assert!(!told.contains(&wrong), "the key is shown");
     }
     far.with_key(admin, &["put", "k", "1"]).ok();
-    let file = far.here.write("key", &format!("{admin}\n"));
+    let file = far.here.write_secret("key", &format!("{admin}\n"), 0o644);
+    let told = far.fails(7, &["--key-file", file.to_str().unwrap(), "get", "k"]);
+    assert!(told.contains("mode 0644") && told.contains("chmod 600"), "{told}");
+    assert!(!told.contains(admin), "the key is shown");
+    let file = far.here.write_secret("key", &format!("{admin}\n"), 0o600);
     assert_eq!(far.ok(&["--key-file", file.to_str().unwrap(), "get", "k"]), "1\n");
 
     let reader = far.with_key(admin, &["key", "create", "reader", "--scope", "read:*"]).ok();

@@ -1,6 +1,8 @@
 //! A directory of its own for each test, with a store in it.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -42,6 +44,13 @@ impl Sandbox {
         path
     }
 
+    /// Writes a file that holds a secret, with this mode.
+    pub fn write_secret(&self, name: &str, text: &str, mode: u32) -> PathBuf {
+        let path = self.write(name, text);
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
@@ -58,6 +67,9 @@ impl Sandbox {
             .env_remove("KEYWARD_SERVER")
             .env_remove("KEYWARD_KEY")
             .env_remove("KEYWARD_KEY_FILE")
+            .env_remove("KEYWARD_FIRST_KEY")
+            .env_remove("KEYWARD_FIRST_KEY_FILE")
+            .env_remove("KEYWARD_START_TOKEN_FILE")
             .env_remove("KEYWARD_CACHE")
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_CACHE_HOME")

@@ -219,6 +219,35 @@ impl Keys {
         Err(KeyError::NoRandomness("every id that came is taken".to_owned()))
     }
 
+    /// Takes a key that was made elsewhere as an operator's with `admin:*`, if there is no key yet.
+    pub(super) async fn adopt_first(&self, secret: &Secret) -> Result<(), KeyError> {
+        // Not by the mark: one that was set by somebody who died before the key is no key.
+        let (there, _) = self.list(None, 1).await?;
+        if !there.is_empty() {
+            if self.store.get(&place(KEYS, secret.id())).await?.is_none() {
+                tracing::warn!("the first key is not used: there are other API keys already");
+            }
+            return Ok(());
+        }
+        let kept = Kept {
+            hash: secret.hash().to_hex().to_string(),
+            name: "first key".to_owned(),
+            user: None,
+            agent: None,
+            roles: Vec::new(),
+            scopes: Scopes::all(),
+            created: self.clock.now(),
+            expires: None,
+            revoked: None,
+        };
+        self.store.put(made(), Put::new(Json::from_integer(1))).await?;
+        let key = place(KEYS, secret.id());
+        let commit = Commit::new().check(key.clone(), Expect::Absent).put(key, kept.put()?);
+        // If it is refused, another server was faster with the same key.
+        let _ = self.store.commit(commit).await?;
+        Ok(())
+    }
+
     /// Up to `limit` keys by id, those after an id, and whether there are more.
     pub async fn list(
         &self,

@@ -6,6 +6,7 @@ mod keys;
 mod local;
 mod scope;
 mod secret;
+mod start_token;
 mod token;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,8 @@ pub use identity::{Identity, Tenant};
 pub use jwks::KeySource;
 pub use keys::{ApiKey, KeyError, Keys, NewKey};
 pub use scope::{BadScope, Need, Scope, Scopes, Target};
-pub use secret::Secret;
+pub use secret::{BadSecret, Secret};
+pub(crate) use start_token::{FirstKey, StartToken};
 pub(crate) use token::Tokens;
 pub use token::{Issuer, TokenAlgorithm};
 
@@ -30,6 +32,8 @@ pub(crate) struct Auth {
     /// Whether everybody who reaches the server is the one local user, who may do everything: on
     /// loopback addresses, until there is a key.
     local: AtomicBool,
+    /// What the first key is made with, and the local user shows if that is required.
+    start_token: Option<StartToken>,
 }
 
 /// Why a credential is not taken. Callers are not told which of these it was.
@@ -73,10 +77,28 @@ impl Refusal {
 }
 
 impl Auth {
-    /// Tells callers apart by their keys and tokens. If `local`, everybody is the local user until
-    /// there is a key.
-    pub fn new(keys: Keys, tokens: Option<Tokens>, local: bool) -> Self {
-        Self { keys, tokens, local: AtomicBool::new(local) }
+    /// Tells callers apart by their keys and tokens. With a start token there is no key yet, and
+    /// everybody is the local user until there is one.
+    pub fn new(keys: Keys, tokens: Option<Tokens>, start_token: Option<StartToken>) -> Self {
+        Self { keys, tokens, local: AtomicBool::new(start_token.is_some()), start_token }
+    }
+
+    /// The start token, as long as there is no key, as far as is known.
+    pub fn start_token(&self) -> Option<&StartToken> {
+        self.start_token.as_ref().filter(|_| self.is_local())
+    }
+
+    /// The right of the local user to make the first key: for whoever sends the start token, once.
+    pub fn claim_first_key(&self, headers: &HeaderMap) -> Result<FirstKey<'_>> {
+        let claimed = self.start_token.as_ref().and_then(|token| token.claim(headers));
+        claimed.ok_or_else(start_token::first_key_refused)
+    }
+
+    /// Takes a key that whoever runs the server brings along, if there is none yet.
+    pub async fn adopt_first_key(&self, secret: &Secret) -> Result<(), KeyError> {
+        self.keys.adopt_first(secret).await?;
+        self.local.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     pub fn keys(&self) -> &Keys {
@@ -103,11 +125,11 @@ impl Auth {
 
     /// Who sends these headers, or why nobody does. The control store is asked once.
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Result<Identity, Refusal>> {
-        if self.is_local() {
+        if let Some(token) = self.start_token() {
             // Another process may have made the first key; from then on there is no way back.
             if !self.keys.any().await? {
                 local::refuse_other_sites(headers)?;
-                return Ok(Ok(Identity::local()));
+                return Ok(token.identify(headers));
             }
             self.local.store(false, Ordering::Relaxed);
         }

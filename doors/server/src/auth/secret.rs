@@ -1,6 +1,7 @@
 //! The text of an API key: made once, shown once.
 
 use std::fmt;
+use std::str::FromStr;
 
 use data_encoding::BASE32_DNSSEC;
 
@@ -63,6 +64,22 @@ impl Secret {
     /// The id is hashed along: a hash that is copied to another id opens nothing.
     pub(super) fn hash(&self) -> blake3::Hash {
         blake3::hash(self.text.as_bytes())
+    }
+}
+
+/// A text has not the form of an API key. It is not shown: it may be a secret all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "an API key is kw_, 8 characters, _ and 52 characters, all of them digits or lower-case letters"
+)]
+pub struct BadSecret;
+
+impl FromStr for Secret {
+    type Err = BadSecret;
+
+    /// Takes a text for an API key; white space around it does not belong to it.
+    fn from_str(text: &str) -> Result<Self, BadSecret> {
+        Self::parse(text.trim()).ok_or(BadSecret)
     }
 }
 

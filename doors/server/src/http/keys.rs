@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{Response, StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -119,6 +119,9 @@ async fn list(
 }
 
 /// Makes an API key. Its secret is in the answer, and shown never again. Needs `admin:*`.
+///
+/// As long as there is no key, it needs the start token as its credential, which the server printed when
+/// it started.
 #[utoipa::path(
     post,
     path = "/v1/keys",
@@ -132,7 +135,14 @@ async fn create(State(app): State<App>, who: Identity, content: Content) -> Resu
         return Err(Problem::new("unsupported", detail)
             .hint("Leave out Idempotency-Key. If an answer is lost, revoke the key it made."));
     }
+    let first = match who.is_local() {
+        true => Some(app.auth().claim_first_key(content.headers())?),
+        false => None,
+    };
     let (key, secret) = keys::create(&who, app.auth().keys(), content.read()?).await?;
+    if let Some(first) = first {
+        first.made();
+    }
     answer(StatusCode::CREATED, &CreatedBody { secret: secret.reveal(), key: &key })
 }
 
@@ -156,8 +166,5 @@ async fn revoke(
 fn answer(status: StatusCode, body: &impl Serialize) -> Result<Response<Body>> {
     let text =
         serde_json::to_vec(body).map_err(|error| Problem::new("internal", error.to_string()))?;
-    let mut response = json(status, text);
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    Ok(json(status, text))
 }

@@ -28,7 +28,7 @@ use super::hosts::Hosts;
 use super::plain::Plain;
 use super::sessions::Sessions;
 use crate::app::App;
-use crate::auth::Identity;
+use crate::auth::{Identity, StartToken};
 use crate::http::answer::json as json_answer;
 use crate::http::request;
 use crate::http::watch::{Open, over};
@@ -185,7 +185,8 @@ impl Endpoint {
     /// What a client needs to know to get a token (RFC 9728).
     fn metadata(&self, request: &Request) -> Response<Body> {
         let auth = self.0.app.auth();
-        if auth.is_local() {
+        let asks = auth.start_token().is_some_and(StartToken::is_required);
+        if auth.is_local() && !asks {
             return Problem::not_found("this server asks for no credential").into_response();
         }
         let base = self.base(request);

@@ -18,7 +18,7 @@ const STORES: &str = "/v1/stores";
 async fn the_first_key_ends_the_time_of_the_local_user() {
     let server = Running::new().await;
     answered(200, server.put("/v1/stores/main/entries/a", "1")).await;
-    let create = server.post("/v1/keys", r#"{"name":"first","scopes":["admin:*"]}"#);
+    let create = server.first_key(r#"{"name":"first","scopes":["admin:*"]}"#);
     let created = answered(201, create).await;
     assert_eq!(created.headers()[CACHE_CONTROL], "no-store");
     let created: Value = created.json().await.unwrap();
@@ -32,6 +32,106 @@ async fn the_first_key_ends_the_time_of_the_local_user() {
     let text = listed.text().await.unwrap();
     assert!(text.contains(created["id"].as_str().unwrap()) && !text.contains(secret), "{text}");
     assert!(!text.contains("hash"), "{text}");
+}
+
+#[tokio::test]
+async fn the_first_key_needs_the_start_token_which_works_once() {
+    let server = Running::new().await;
+    let token = server.start_token.clone().unwrap();
+    let body = r#"{"name":"first","scopes":["admin:*"]}"#;
+    let other = Running::new().await.start_token.clone().unwrap();
+    for wrong in ["", "kw_start_", &other, &token[..token.len() - 1]] {
+        let problem =
+            refused(403, "forbidden", server.post("/v1/keys", body).bearer_auth(wrong)).await;
+        let hint = problem["hint"].as_str().unwrap();
+        for way in ["keyward key create", "--first-key-file", "KEYWARD_FIRST_KEY", "start token"] {
+            assert!(hint.contains(way), "{hint}");
+        }
+        assert!(!problem.to_string().contains(&token), "{problem}");
+    }
+    refused(403, "forbidden", server.post("/v1/keys", body)).await;
+    // What comes to nothing does not use it up.
+    refused(400, "invalid", server.first_key(r#"{"name":""}"#)).await;
+    refused(415, "unsupported-media-type", {
+        let untyped = server.request(Method::POST, "/v1/keys").body(body);
+        untyped.bearer_auth(&token)
+    })
+    .await;
+    answered(200, server.get(STORES)).await;
+
+    // Of many at a time, one makes the key.
+    let all = (0..20).map(|_| server.first_key(body).send());
+    let all = futures_util::future::join_all(all).await;
+    let made = all.iter().filter(|answer| answer.as_ref().unwrap().status() == 201).count();
+    assert_eq!(made, 1);
+    refused(401, "unauthenticated", server.first_key(body)).await;
+    refused(401, "unauthenticated", server.get(STORES).bearer_auth(&token)).await;
+}
+
+#[tokio::test]
+async fn a_request_that_began_before_the_first_key_makes_no_second_one() {
+    let server = Running::new().await;
+    let body = r#"{"name":"mine","scopes":["admin:*"]}"#;
+    let (sender, held) = tokio::sync::oneshot::channel::<()>();
+    let begun = std::sync::Arc::new(tokio::sync::Notify::new());
+    let reached = begun.clone();
+    let late = futures_util::stream::once(async move {
+        reached.notify_one();
+        let _ = held.await;
+        Ok::<_, std::io::Error>(body)
+    });
+    // Its credential is looked at while there is no key yet.
+    let slow = server.request(Method::POST, "/v1/keys").header("content-type", "application/json");
+    let slow = tokio::spawn(slow.body(reqwest::Body::wrap_stream(late)).send());
+    begun.notified().await;
+    for _ in 0..20 {
+        answered(200, server.get(STORES)).await;
+    }
+    let admin = server.admin().await;
+    drop(sender);
+    let status = slow.await.unwrap().unwrap().status();
+    assert!(status == 401 || status == 403, "{status}");
+    let keys = told(200, server.get("/v1/keys").bearer_auth(&admin.secret)).await;
+    assert_eq!(keys["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn every_request_needs_the_start_token_where_that_is_asked_for() {
+    let config = Config { start_token: true, ..configured() };
+    let server = Running::start(&config, &without_schema("memory:").unwrap()).await;
+    let token = server.start_token.clone().unwrap();
+    let entry = "/v1/stores/main/entries/a";
+    refused(401, "unauthenticated", server.get(STORES)).await;
+    refused(401, "unauthenticated", server.put(entry, "1").bearer_auth("kw_start_0")).await;
+    refused(401, "unauthenticated", server.post("/mcp", "{}")).await;
+    answered(200, server.put(entry, "1").bearer_auth(&token)).await;
+    assert_eq!(told(200, server.get(entry).bearer_auth(&token)).await, 1);
+    answered(200, server.get("/healthz")).await;
+    let admin = server.admin().await;
+    refused(401, "unauthenticated", server.get(entry).bearer_auth(&token)).await;
+    assert_eq!(told(200, server.get(entry).bearer_auth(&admin.secret)).await, 1);
+}
+
+#[tokio::test]
+async fn a_key_that_is_brought_along_is_the_first_one_and_only_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = without_schema(&format!("embedded:{}", folder.path().display())).unwrap();
+    let secret = |letter: &str| format!("kw_{}_{}", letter.repeat(8), letter.repeat(52));
+    let bringing =
+        |letter: &str| Config { first_key: Some(secret(letter).parse().unwrap()), ..configured() };
+    for _ in 0..2 {
+        let server = Running::start(&bringing("a"), &data).await;
+        assert_eq!(server.start_token, None);
+        refused(401, "unauthenticated", server.get(STORES)).await;
+        let keys = told(200, server.get("/v1/keys").bearer_auth(secret("a"))).await;
+        assert_eq!(keys["items"].as_array().unwrap().len(), 1, "{keys}");
+        assert_eq!(keys["items"][0]["scopes"], json!(["admin:*"]));
+        server.stop().await;
+    }
+    let server = Running::start(&bringing("b"), &data).await;
+    refused(401, "unauthenticated", server.get(STORES).bearer_auth(secret("b"))).await;
+    answered(200, server.get(STORES).bearer_auth(secret("a"))).await;
+    assert!("kw_short".parse::<keyward_server::Secret>().is_err());
 }
 
 /// The whole answer to a request without a valid credential.

@@ -11,6 +11,8 @@ use tokio::task::JoinHandle;
 /// A server that runs as long as this is kept.
 pub struct Running {
     pub url: String,
+    /// What the first key is made with.
+    pub start_token: Option<String>,
     client: Client,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
@@ -35,11 +37,12 @@ impl Running {
     pub async fn start(config: &Config, data: &Data) -> Self {
         let server = Server::bind(config, data).await.unwrap();
         let url = format!("http://{}", server.address());
+        let start_token = server.start_token().map(str::to_owned);
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.run(async {
             let _ = stopped.await;
         }));
-        Self { url, client: client(), stop: Some(stop), task }
+        Self { url, start_token, client: client(), stop: Some(stop), task }
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -87,7 +90,13 @@ impl Running {
     /// Makes the first key, which may do everything; from then on the server asks for one.
     pub async fn admin(&self) -> Made {
         let body = r#"{"name":"admin","scopes":["admin:*"]}"#;
-        made(told(201, self.post("/v1/keys", body)).await)
+        made(told(201, self.first_key(body)).await)
+    }
+
+    /// Asks for the first key, with the start token.
+    pub fn first_key(&self, body: &str) -> RequestBuilder {
+        let token = self.start_token.as_deref().expect("there was no key at the start");
+        self.post("/v1/keys", body).bearer_auth(token)
     }
 
     /// Makes a key.

@@ -167,6 +167,66 @@ async fn other_sites_cannot_use_a_server_without_credentials() {
     }
 }
 
+/// A page on another local port can make a browser send a body without a type, and without asking first.
+#[tokio::test]
+async fn a_page_of_another_origin_changes_nothing_with_or_without_keys() {
+    let server = Running::new().await;
+    let (path, own) = ("/v1/stores/main/entries/a", server.url.clone());
+    let key = r#"{"name":"theirs","scopes":["admin:*"]}"#;
+    let from_page =
+        |request: reqwest::RequestBuilder| request.header("origin", "http://localhost:9");
+    let token = server.start_token.clone().unwrap();
+    let blob = server.request(reqwest::Method::POST, "/v1/keys").body(key);
+    refused(403, "cross-origin", from_page(blob)).await;
+    let mut credential = None;
+    for _ in 0..2 {
+        let with = |request: reqwest::RequestBuilder| match &credential {
+            Some(secret) => request.bearer_auth(secret),
+            None => request,
+        };
+        let write = || with(server.put(path, "1"));
+        refused(403, "cross-origin", from_page(write())).await;
+        refused(403, "cross-origin", write().header("origin", "null")).await;
+        for site in ["cross-site", "same-site"] {
+            refused(403, "cross-origin", write().header("sec-fetch-site", site)).await;
+            // To look is not to change; what comes of it, the page does not see.
+            answered(200, with(server.get("/v1/stores")).header("sec-fetch-site", site)).await;
+        }
+        for (method, path) in [
+            (reqwest::Method::DELETE, path),
+            (reqwest::Method::PATCH, path),
+            (reqwest::Method::POST, "/v1/stores/main/commit"),
+        ] {
+            let change = with(server.sent(method, path, "{}"));
+            refused(403, "cross-origin", from_page(change)).await;
+        }
+        answered(200, write().header("origin", &own)).await;
+        answered(200, write().header("origin", &own).header("sec-fetch-site", "same-origin")).await;
+        answered(200, write().header("sec-fetch-site", "none")).await;
+        if credential.is_none() {
+            refused(403, "cross-origin", from_page(server.first_key(key))).await;
+            credential = Some(server.admin().await.secret);
+            assert_ne!(credential, Some(token.clone()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_does_not_send_back_all_that_was_sent() {
+    let server = Running::new().await;
+    let long = "x".repeat(500_000);
+    for (path, body) in [
+        ("/v1/stores/main/queues/mails/pause", format!(r#"{{"reason":{{"{long}":1}}}}"#)),
+        ("/v1/stores/main/queues/mails/pause", format!(r#"{{"{long}":1}}"#)),
+        ("/v1/stores/main/locks/acquire", format!(r#"{{"root":"a","wait":"{long}"}}"#)),
+        ("/v1/stores/main/commit", format!(r#"{{"writes":"{long}"}}"#)),
+    ] {
+        let answer = answered(400, server.post(path, &body)).await;
+        let problem = answer.text().await.unwrap();
+        assert!(problem.len() < 10_000, "{path}: {} bytes", problem.len());
+    }
+}
+
 /// Members by their order are not what is described, and would be read as something.
 #[tokio::test]
 async fn a_list_is_no_body_where_an_object_is_meant() {

@@ -10,6 +10,8 @@ use tokio::task::JoinHandle;
 /// A server that runs as long as this is kept.
 pub struct Served {
     pub url: String,
+    /// What the first key is made with.
+    pub start_token: Option<String>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -29,11 +31,12 @@ impl Served {
     pub async fn start(config: &Config, data: &Data) -> Self {
         let server = Server::bind(config, data).await.unwrap();
         let url = server.url();
+        let start_token = server.start_token().map(str::to_owned);
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.run(async {
             let _ = stopped.await;
         }));
-        Self { url, stop: Some(stop), task }
+        Self { url, start_token, stop: Some(stop), task }
     }
 
     pub async fn engine(&self) -> Remote {

@@ -1,5 +1,7 @@
 //! What is told of stores, keys and refusals.
 
+use std::os::unix::fs::PermissionsExt;
+
 use keyward_engine::{Commit, Durability, Engine, ErrorKind, Json, Put, Sharing, Tier};
 use keyward_key::Key;
 use keyward_remote::{Address, ApiKey, Connection, Options, Remote};
@@ -11,7 +13,8 @@ const TWO: &str =
     "[stores.main]\nurl = \"memory:\"\n[stores.other]\nurl = \"memory:?tier=advisory\"\n";
 
 async fn key(served: &Served, body: &str) -> String {
-    let connection = Connection::new(&served.url, &Options::default()).unwrap();
+    let key = served.start_token.as_deref().map(|token| ApiKey::new(token).unwrap());
+    let connection = Connection::new(&served.url, &Options { key, ..Options::default() }).unwrap();
     let made: Value =
         serde_json::from_slice(&connection.post("/v1/keys", body.to_owned()).await.unwrap())
             .unwrap();
@@ -77,7 +80,7 @@ async fn a_key_may_come_from_a_file() {
     let secret = key(&served, r#"{"name":"a","scopes":["write:store/main"]}"#).await;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("key");
-    std::fs::write(&file, format!("{secret}\n")).unwrap();
+    keyward_testkit::write_secret(&file, format!("{secret}\n")).unwrap();
     let url = format!(
         "{}/main?key_file={}",
         served.url.replacen("http", "keyward+http", 1),
@@ -85,6 +88,11 @@ async fn a_key_may_come_from_a_file() {
     );
     let store = keyward::open(&url).await.unwrap();
     store.put(Key::parse("k").unwrap(), Put::new(Json::from_integer(1))).await.unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let shown = keyward::open(&url).await.unwrap_err();
+    assert_eq!(shown.kind(), ErrorKind::Misplaced, "{shown}");
+    let shown = format!("{shown:?}");
+    assert!(shown.contains("0644") && shown.contains("chmod 600"), "{shown}");
     let missing = keyward::open(&format!("{url}x")).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Misplaced, "{missing}");
 }

@@ -1,4 +1,6 @@
+mod first_key;
 mod in_force;
+mod started;
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
@@ -9,13 +11,12 @@ use keyward::Data;
 use keyward_server::{
     Config, RegistryConfig, STORE_DEFAULT, Server, StartError, TRACED, Traces, without_schema,
 };
-use serde::Serialize;
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
-use self::in_force::{InForce, place, places};
+use self::in_force::{InForce, places};
 use crate::agreements::kept;
 use crate::args::Target;
 use crate::config::{Agreements, Registries};
@@ -33,9 +34,11 @@ use crate::signals::Signals;
 /// With a schema, its stores and spaces are served. The first Ctrl-C (or SIGTERM) stops gracefully:
 /// no new connections, requests under way are finished. The second one ends it at once.
 ///
-/// As long as there is no API key, the server works for one local user, and only on a loopback
-/// address. keyward key create makes a key, and from then on everybody needs one. On another address
-/// it needs a key to begin with, and --tls-cert with --tls-key, or --plaintext.
+/// As long as there is no API key, the server listens on loopback addresses only, and every account on
+/// this machine may do everything; with --start-token, whoever has the token that it prints. Make the
+/// first key with keyward key create, with --first-key-file, or over HTTP with the start token; from then
+/// on everybody needs a key. On another address the server needs a key to start, and --tls-cert with
+/// --tls-key, or --plaintext.
 ///
 /// Registries that the config file declares are synced when their schedules say, and their consumers are
 /// told of changes. Workspaces of agreements that it declares are kept: their tasks are worked off here.
@@ -50,6 +53,7 @@ use crate::signals::Signals;
   keyward serve --schema keyward.schema.toml --log json
   keyward serve --listen 0.0.0.0:7480 --tls-cert cert.pem --tls-key key.pem
   keyward serve --listen 10.0.0.5:7480 --plaintext
+  keyward serve --start-token-file /run/user/1000/keyward-token
   keyward serve --config /etc/keyward/keyward.toml --check"#)]
 pub struct Arguments {
     /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7480]
@@ -82,6 +86,17 @@ pub struct Arguments {
     /// Serve other machines without TLS: behind a proxy that terminates it
     #[arg(long, conflicts_with = "tls_cert")]
     plaintext: bool,
+    /// File with the API key to take as the first one, with admin:*, if there is none yet; without it,
+    /// the key is in KEYWARD_FIRST_KEY
+    #[arg(long, value_name = "FILE", env = "KEYWARD_FIRST_KEY_FILE")]
+    first_key_file: Option<PathBuf>,
+    /// Ask every request for the start token until there is an API key
+    #[arg(long)]
+    start_token: bool,
+    /// File to write the start token to, readable by you alone, instead of printing it; implies
+    /// --start-token
+    #[arg(long, value_name = "FILE", env = "KEYWARD_START_TOKEN_FILE")]
+    start_token_file: Option<PathBuf>,
     /// How often a tenant may ask: so often a second, so often at once; or none [default: 1000/2000]
     #[arg(long, value_name = "N/BURST", env = "KEYWARD_TENANT_RATE")]
     tenant_rate: Option<Pace>,
@@ -138,6 +153,9 @@ impl Arguments {
         set(&mut settings.tls.cert, &self.tls_cert);
         set(&mut settings.tls.key, &self.tls_key);
         set(&mut settings.plaintext, &self.plaintext.then_some(true));
+        set(&mut settings.first_key_file, &self.first_key_file);
+        set(&mut settings.start_token, &self.start_token.then_some(true));
+        set(&mut settings.start_token_file, &self.start_token_file);
         set(&mut settings.rates.tenant, &self.tenant_rate);
         set(&mut settings.rates.stranger, &self.stranger_rate);
         set(&mut settings.quota.writes_per_day_max, &self.quota_writes);
@@ -153,14 +171,6 @@ impl Arguments {
         set(&mut settings.otlp, &self.otlp);
         settings
     }
-}
-
-#[derive(Serialize)]
-struct Started {
-    address: SocketAddr,
-    url: String,
-    /// Whether no credential is asked for.
-    local: bool,
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
@@ -180,7 +190,10 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         true => Agreements::default(),
         false => target.agreements()?,
     };
+    let (first_key_file, start_token_file) =
+        (settings.first_key_file.clone(), settings.start_token_file.clone());
     let config = Config {
+        first_key: first_key::read(first_key_file.as_deref())?,
         registries: registered(&registries, &arguments.cache)?,
         agreements: match arguments.demo {
             true => demo::workspaces()?,
@@ -208,7 +221,11 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         }
         let shown = InForce {
             stores: places(&data),
-            server: Settings::of(&config, form, level, otlp),
+            server: Settings {
+                first_key_file,
+                start_token_file,
+                ..Settings::of(&config, form, level, otlp)
+            },
             registries: registries.declared,
             agreements: agreements.declared,
         };
@@ -221,7 +238,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     }
     let server = Server::bind(&config, &data).await.map_err(not_started)?;
     let mut signals = Signals::listen()?;
-    tell(&server, &data, output)?;
+    started::tell(&server, &config, start_token_file.as_deref(), &data, output)?;
     let stop = async {
         signals.next().await;
         note("stopping: requests under way are finished; Ctrl-C again ends at once");
@@ -278,45 +295,6 @@ pub(super) async fn declared(target: &Target) -> Result<Data> {
     Ok(without_schema(url.as_deref().unwrap_or(STORE_DEFAULT))?)
 }
 
-fn tell(server: &Server, data: &Data, output: &mut Output) -> Result {
-    let (url, local) = (server.url(), server.is_local());
-    if output.json() {
-        output.write_json(&Started { address: server.address(), url, local })?;
-        return output.flush();
-    }
-    let store = data.schema().stores.first().map_or("main", |store| store.name.as_str());
-    let (who, credential) = match local {
-        true => ("the one user of this machine, as long as there is no API key", ""),
-        false => {
-            ("those who have an API key or a token", "-H \"Authorization: Bearer $KEYWARD_KEY\" ")
-        }
-    };
-    writeln!(
-        output,
-        "Keyward serves {} for {who}.
-
-  page      {url}/
-  API docs  {url}/docs/
-  API       {url}/v1/stores
-  MCP       {url}/mcp
-
-Try:
-  curl {credential}-X PUT {url}/v1/stores/{store}/entries/hello:world \\
-       -H 'content-type: application/json' -d '{{\"from\":\"me\"}}'
-  curl {credential}{url}/v1/stores/{store}/entries/hello:world
-
-Ctrl-C stops it.",
-        stores(data)
-    )?;
-    output.flush()
-}
-
-fn stores(data: &Data) -> String {
-    let stores = data.schema().stores.iter();
-    let named = stores.map(|store| format!("{} ({})", store.name, place(data, &store.name)));
-    named.collect::<Vec<_>>().join(", ")
-}
-
 pub(super) fn filter(level: &str) -> Result<EnvFilter> {
     // The protocol's library would log what is stored.
     EnvFilter::try_new(format!("{level},rmcp=error")).map_err(|error| {
@@ -345,7 +323,8 @@ pub(super) fn not_started(error: StartError) -> Failure {
             "Choose another address: --listen 127.0.0.1:0 takes a free port."
         }
         StartError::Unguarded(_) => {
-            "Make a key first (keyward key create NAME --scope admin:*), or listen on 127.0.0.1."
+            "Make a key first (keyward key create NAME --scope admin:*), give one with \
+             --first-key-file, or listen on 127.0.0.1."
         }
         StartError::ReadAlong(_) => {
             "Give --tls-cert and --tls-key, or --plaintext behind a proxy that terminates TLS."
@@ -355,7 +334,9 @@ pub(super) fn not_started(error: StartError) -> Failure {
         }
         StartError::Registry { .. } => "Correct what the config file says of the registry.",
         StartError::Agreements { .. } => "Correct what the config file says of the workspace.",
-        StartError::Tls { .. } => "Give a certificate and its private key as PEM files.",
+        StartError::Tls { .. } => {
+            "Give a certificate and its private key as PEM files, the key readable by the server alone."
+        }
         _ => "Look at the store's URL and place.",
     };
     Failure::new(Exit::Place, "not-started", error.to_string()).hint(hint)

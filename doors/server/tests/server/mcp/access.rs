@@ -16,12 +16,21 @@ async fn pages_of_other_sites_and_other_names_are_refused() {
     let agent = Agent::new(&server);
     let list = || agent.request("tools/list", json!({}));
     answered(200, list()).await;
-    answered(200, list().header("origin", "http://localhost:3000")).await;
-    for origin in ["https://evil.example", "null", "http://localhost.evil.example"] {
-        refused(403, "forbidden", list().header("origin", origin)).await;
+    answered(200, list().header("origin", &server.url)).await;
+    for origin in [
+        "https://evil.example",
+        "null",
+        "http://localhost.evil.example",
+        "http://localhost:3000",
+        "http://127.0.0.1",
+    ] {
+        refused(403, "cross-origin", list().header("origin", origin)).await;
     }
+    refused(403, "cross-origin", list().header("sec-fetch-site", "same-site")).await;
     refused(403, "forbidden", list().header("host", "evil.example")).await;
     refused(403, "forbidden", list().header("host", "localhost.evil.example:7480")).await;
+    let untyped = server.request(reqwest::Method::POST, "/mcp").body("{}");
+    answered(415, untyped.header("accept", "application/json, text/event-stream")).await;
 }
 
 #[tokio::test]
@@ -39,8 +48,11 @@ async fn a_server_with_credentials_checks_hosts_and_origins_as_well() {
     answered(200, list().header("host", "data.example.com")).await;
     answered(200, list().header("origin", "https://app.example.com")).await;
     answered(200, list().header("origin", "https://data.example.com")).await;
+    let page = list().header("origin", "https://app.example.com");
+    answered(200, page.header("sec-fetch-site", "cross-site")).await;
     refused(403, "forbidden", list().header("host", "evil.example")).await;
-    refused(403, "forbidden", list().header("origin", "https://evil.example")).await;
+    refused(403, "cross-origin", list().header("origin", "https://evil.example")).await;
+    refused(403, "forbidden", server.get(METADATA).header("origin", "https://evil.example")).await;
     refused(403, "forbidden", server.get(METADATA).header("host", "evil.example")).await;
     let told = told(200, server.get(METADATA)).await;
     assert_eq!(told["resource"], "https://data.example.com/mcp");
