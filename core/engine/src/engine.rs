@@ -26,6 +26,13 @@ pub trait Engine: Send + Sync + 'static {
     /// What this engine can do.
     fn capabilities(&self) -> &Capabilities;
 
+    /// Whether reads run to their end on the thread that polls them, as they do where data lies in
+    /// memory. Programs that serve many callers run long reads of such an engine on threads of their
+    /// own; reads of other engines wait without holding up a thread.
+    fn reads_inline(&self) -> bool {
+        false
+    }
+
     /// The entry of one key. Only a shorter way to say [`Engine::get_many`], for engines that have
     /// one.
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {

@@ -119,6 +119,10 @@ impl Engine for Embedded {
         &self.shared.core.capabilities
     }
 
+    fn reads_inline(&self) -> bool {
+        true
+    }
+
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {
         let core = &self.shared.core;
         Box::pin(async move { core.environment.get(key, &*core.clock) })

@@ -80,6 +80,10 @@ impl Engine for Memory {
         &self.shared.capabilities
     }
 
+    fn reads_inline(&self) -> bool {
+        true
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         Box::pin(async move {
             let state = self.shared.state();

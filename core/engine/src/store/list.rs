@@ -117,7 +117,7 @@ impl Store {
         loop {
             let scan =
                 Scan::new(remaining.clone()).after(after).order(list.order).limit(rows).keys_only();
-            let page = self.engine.scan(&scan).await?;
+            let page = self.read_page(&scan).await?;
             let before = items.len();
             let empty = page.rows.is_empty();
             for row in page.rows {

@@ -2,6 +2,7 @@
 
 mod guard;
 mod list;
+mod pace;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,6 +64,11 @@ impl Store {
         self.engine.capabilities()
     }
 
+    /// Whether reads run on the thread that calls them: see [`Engine::reads_inline`].
+    pub fn reads_inline(&self) -> bool {
+        self.engine.reads_inline()
+    }
+
     /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -82,13 +88,16 @@ impl Store {
         }
         let mut entries = Vec::with_capacity(keys.len());
         for some in keys.chunks(self.limits.get_keys_max) {
-            entries.extend(self.engine.get_many(some).await?);
+            let read = self.engine.get_many(some).await?;
+            pace::pause_after(pace::of_entries(some.len(), read.iter().flatten())).await;
+            entries.extend(read);
         }
         Ok(entries)
     }
 
     /// One page of a range. A limit above [`Limits::scan_rows_max`] is lowered to it; the page's
-    /// cursor says where to go on.
+    /// cursor says where to go on. A loop over pages yields to the runtime once in a while, also on
+    /// engines that read on the calling thread.
     pub async fn scan(&self, scan: &Scan) -> Result<Page> {
         if scan.limit == 0 {
             return Err(Error::invalid("a scan needs a limit of at least one row"));
@@ -102,9 +111,16 @@ impl Store {
         }
         if scan.limit > self.limits.scan_rows_max {
             let lowered = Scan { limit: self.limits.scan_rows_max, ..scan.clone() };
-            return self.engine.scan(&lowered).await;
+            return self.read_page(&lowered).await;
         }
-        self.engine.scan(scan).await
+        self.read_page(scan).await
+    }
+
+    /// One page of the engine, after which the thread may have to yield.
+    async fn read_page(&self, scan: &Scan) -> Result<Page> {
+        let page = self.engine.scan(scan).await?;
+        pace::pause_after(pace::of_page(&page)).await;
+        Ok(page)
     }
 
     /// Applies all writes of a commit if all its checks hold, else none.

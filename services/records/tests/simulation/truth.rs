@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::FutureExt;
-use keyward_engine::{Scan, Store};
+use keyward_engine::{Engine, Scan};
 use keyward_key::{Key, KeyRange};
 use keyward_memory::Memory;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ pub struct Value {
 
 #[derive(Clone)]
 pub struct Truth {
-    store: Store,
+    memory: Memory,
 }
 
 pub fn key(record: usize) -> Key {
@@ -32,13 +32,13 @@ pub fn key(record: usize) -> Key {
 
 impl Truth {
     pub fn new(memory: Memory) -> Self {
-        Self { store: Store::new(memory) }
+        Self { memory }
     }
 
     fn rows(&self) -> BTreeMap<Key, (String, Option<String>)> {
         let scan = Scan::new(KeyRange::all()).limit(10_000);
-        // The memory engine answers at once.
-        let page = self.store.scan(&scan).now_or_never().unwrap().unwrap();
+        // The memory engine answers at once; a store might yield first.
+        let page = self.memory.scan(&scan).now_or_never().unwrap().unwrap();
         let row = |row: keyward_engine::Row| {
             let entry = row.entry.unwrap();
             (row.key, (entry.value.to_string(), entry.metadata.map(|m| m.to_string())))
