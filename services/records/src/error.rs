@@ -107,6 +107,19 @@ pub enum Error {
         /// The space.
         space: String,
     },
+    /// The query read as much as it may before it could be answered.
+    #[error(
+        "the query used up its budget (entries read: {entries}) with {found} of up to {limit} records \
+         found"
+    )]
+    TooExpensive {
+        /// How many entries were read.
+        entries: usize,
+        /// How many records were found among them.
+        found: usize,
+        /// How many were asked for.
+        limit: usize,
+    },
     /// The cursor was not given for this question, to this caller, lately.
     #[error("this cursor cannot be used: {0}")]
     BadCursor(&'static str),
@@ -160,6 +173,7 @@ impl Error {
             Self::Unindexable { .. } => "unindexable",
             Self::BadQuery(_) => "bad-query",
             Self::NeedsScan { .. } => "needs-scan",
+            Self::TooExpensive { .. } => "too-expensive",
             Self::BadCursor(_) => "bad-cursor",
             Self::Contended { .. } => "contended",
             Self::BadChange(_) => "bad-change",
@@ -187,6 +201,10 @@ impl Error {
             Self::Unindexable { .. } => "Change the field, or the type of the index.",
             Self::BadQuery(_) | Self::BadChange(_) => "Change the request; nothing was done.",
             Self::NeedsScan { .. } => "Name an index, or allow the scan.",
+            Self::TooExpensive { .. } => {
+                "Use a smaller radius, ask for fewer records, or query a box with within, which goes on \
+                 page by page."
+            }
             Self::BadCursor(_) => "Begin again with the first page.",
             Self::Contended { .. } => "Try again; nothing was done.",
             Self::RiderRefused { .. } => {

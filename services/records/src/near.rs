@@ -6,15 +6,16 @@ use keyward_key::Key;
 use crate::change::Record;
 use crate::geo::{Circle, Rings, distance_m};
 use crate::place_query::PlaceQuery;
-use crate::places::{Candidate, check_limit};
-use crate::query::{BUDGET_MAX, Found, Read, project};
+use crate::places::Candidate;
+use crate::query::{Found, Read, project};
 use crate::space::Space;
 use crate::{Error, Result};
 
 /// A question for the places of an index that lie in a circle, the nearest to its centre first.
 ///
 /// A page that goes on after a cursor gives what is farther away. What lies nearer is read again, so a
-/// far page costs more than a near one.
+/// far page costs more than a near one. One that costs more than the query's budget is refused with
+/// [`Error::TooExpensive`].
 ///
 /// ```
 /// use keyward_records::Near;
@@ -41,11 +42,8 @@ pub struct Neighbour {
 pub struct Neighbours {
     /// The nearest first.
     pub found: Vec<Neighbour>,
-    /// Where to go on; `None` at the end, or where the answer was cut short.
+    /// Where to go on; `None` at the end.
     pub next: Option<String>,
-    /// Whether there was more to read than one question may: then nearer places may be missing. Ask
-    /// for a smaller circle.
-    pub cut_short: bool,
     /// What the answer is worth.
     pub guarantee: Tier,
     /// What it cost.
@@ -83,12 +81,11 @@ impl Reached {
 impl Space {
     /// The places nearest to a point, within a radius: one page of them.
     pub async fn near(&self, near: &Near) -> Result<Neighbours> {
-        check_limit(near.limit)?;
+        near.check()?;
         let places = self.places(&near.index, near.owner.as_deref())?;
         let mut answer = Neighbours {
             found: Vec::new(),
             next: None,
-            cut_short: false,
             guarantee: self.guarantee(),
             read: Read::default(),
         };
@@ -106,14 +103,18 @@ impl Space {
         let mut waiting: Vec<Candidate> = Vec::new();
         while let Some(ring) = rings.next() {
             for cells in &ring.ranges {
-                let seen = places.candidates(cells, near.area, &mut answer.read).await?;
+                let read = &mut answer.read;
+                let Some(seen) = places.candidates(cells, near.area, read, near.budget).await?
+                else {
+                    // The rest of the ring is not known, so what was found may not be the nearest.
+                    return Err(Error::TooExpensive {
+                        entries: answer.read.entries,
+                        found: answer.found.len(),
+                        limit: near.limit,
+                    });
+                };
                 let is_new = |it: &Candidate| reached.as_ref().is_none_or(|at| !at.is_past(it));
                 waiting.extend(seen.into_iter().filter(is_new));
-                if answer.read.entries >= BUDGET_MAX {
-                    // The rest of the ring is not known, so what is found may not be the nearest.
-                    answer.cut_short = true;
-                    break;
-                }
             }
             let is_near = |candidate: &Candidate| candidate.distance_m <= ring.radius_m;
             let (mut sure, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_near);
@@ -152,10 +153,10 @@ impl Space {
                 unused = fetched.len() > 0;
                 ahead = self.rows_ahead_max();
             }
-            if answer.found.len() >= near.limit || answer.cut_short {
+            if answer.found.len() >= near.limit {
                 let is_last = ring.radius_m >= near.area.radius_m();
                 let more = unused || sure.peek().is_some() || !waiting.is_empty() || !is_last;
-                if let (Some(reached), true, false) = (&reached, more, answer.cut_short) {
+                if let (Some(reached), true) = (&reached, more) {
                     let question = self.place_question("near", near).await?;
                     let now = self.shared.clock.now();
                     answer.next = Some(question.cursor(&reached.position(), now));

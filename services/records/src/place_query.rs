@@ -6,7 +6,7 @@ use keyward_schema::FieldPath;
 
 use crate::Result;
 use crate::cursor::Question;
-use crate::query::{Filter, LIMIT_DEFAULT};
+use crate::query::{BUDGET_MAX, Filter, LIMIT_DEFAULT, LIMIT_MAX, check_bound};
 use crate::space::Space;
 
 /// A question for the places in an area, page by page: [`Near`](crate::Near) the centre of a circle, or
@@ -27,6 +27,10 @@ pub struct PlaceQuery<Area> {
     pub filter: Filter,
     /// The fields to give back; all of them, if none are named.
     pub fields: Vec<FieldPath>,
+    /// How many entries may be read for one page. A page of [`Within`](crate::Within) that ends early
+    /// for it has a cursor; [`Near`](crate::Near), which knows the nearest only when it has read all
+    /// around them, is refused with [`Error::TooExpensive`](crate::Error::TooExpensive).
+    pub budget: usize,
 }
 
 impl<Area> PlaceQuery<Area> {
@@ -40,6 +44,7 @@ impl<Area> PlaceQuery<Area> {
             cursor: None,
             filter: Filter::default(),
             fields: Vec::new(),
+            budget: BUDGET_MAX,
         }
     }
 
@@ -69,6 +74,19 @@ impl<Area> PlaceQuery<Area> {
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self
+    }
+
+    /// The same, reading at most so many entries for one page.
+    #[must_use]
+    pub fn budget(mut self, budget: usize) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Refuses limits and budgets that are out of bounds.
+    pub(crate) fn check(&self) -> Result<()> {
+        check_bound("limit", self.limit, LIMIT_MAX)?;
+        check_bound("budget", self.budget, BUDGET_MAX)
     }
 }
 

@@ -7,7 +7,7 @@ use keyward_schema::{FieldPath, IndexKind};
 use crate::field::find;
 use crate::geo::{CellRange, Circle, Point, Precision, distance_m};
 use crate::index::Layout;
-use crate::query::{BUDGET_MAX, LIMIT_MAX, Read};
+use crate::query::Read;
 use crate::space::Space;
 use crate::{Error, Result};
 
@@ -59,16 +59,22 @@ impl Places<'_> {
         KeyRange::between(&self.prefix, Some(&cells.from), Some(&cells.to))
     }
 
-    /// The entries of a range of cells whose places lie in the circle.
+    /// The entries of a range of cells whose places lie in the circle; `None` if `budget` entries were
+    /// read before the end of the range.
     pub async fn candidates(
         &self,
         cells: &CellRange,
         circle: Circle,
         read: &mut Read,
-    ) -> Result<Vec<Candidate>> {
+        budget: usize,
+    ) -> Result<Option<Vec<Candidate>>> {
         let mut candidates = Vec::new();
-        let mut scan = Scan::new(self.range(cells)).limit(ROWS);
+        let mut scan = Scan::new(self.range(cells));
         loop {
+            scan.limit = budget.saturating_sub(read.entries).min(ROWS);
+            if scan.limit == 0 {
+                return Ok(None);
+            }
             let page = self.space.shared.store.scan(&scan).await?;
             read.entries += page.rows.len();
             for (entry, primary, place) in self.placed(page.rows, read).await? {
@@ -78,8 +84,8 @@ impl Places<'_> {
                 }
             }
             match page.next {
-                Some(next) if read.entries < BUDGET_MAX => scan.after = Some(next),
-                _ => return Ok(candidates),
+                Some(next) => scan.after = Some(next),
+                None => return Ok(Some(candidates)),
             }
         }
     }
@@ -127,11 +133,4 @@ impl Places<'_> {
 pub(crate) fn stored_point(value: &Json) -> Option<Point> {
     let (lat, lon) = value.as_str().strip_prefix('[')?.strip_suffix(']')?.split_once(',')?;
     Point::new(lat.parse().ok()?, lon.parse().ok()?).ok()
-}
-
-pub(crate) fn check_limit(limit: usize) -> Result<()> {
-    if limit == 0 || limit > LIMIT_MAX {
-        return Err(Error::BadQuery(format!("the limit is from 1 to {LIMIT_MAX}")));
-    }
-    Ok(())
 }

@@ -7,8 +7,8 @@ use keyward_schema::FieldPath;
 use crate::Result;
 use crate::geo::{BoundingBox, RANGES_MAX};
 use crate::place_query::PlaceQuery;
-use crate::places::{check_limit, stored_point};
-use crate::query::{Answer, BUDGET_MAX, Found, Read, project};
+use crate::places::stored_point;
+use crate::query::{Answer, Found, Read, project};
 use crate::space::Space;
 
 /// A question for the places of an index that lie in a box, in the order of their geohashes.
@@ -17,7 +17,7 @@ pub type Within = PlaceQuery<BoundingBox>;
 impl Space {
     /// One page of the places in a box, in the order of their geohashes.
     pub async fn within(&self, within: &Within) -> Result<Answer> {
-        check_limit(within.limit)?;
+        within.check()?;
         let places = self.places(&within.index, within.owner.as_deref())?;
         let mut answer = Answer {
             records: Vec::new(),
@@ -41,7 +41,8 @@ impl Space {
             }
             let mut more = !range.is_empty();
             while more {
-                let rows = (within.limit - answer.records.len()).max(ahead);
+                let budget = within.budget.saturating_sub(answer.read.entries);
+                let rows = (within.limit - answer.records.len()).max(ahead).min(budget);
                 let page = self.shared.store.scan(&Scan::new(range.clone()).limit(rows)).await?;
                 answer.read.entries += page.rows.len();
                 more = page.next.is_some();
@@ -78,9 +79,8 @@ impl Space {
                 }
                 ahead = self.rows_ahead_max();
                 let full = answer.records.len() >= within.limit;
-                if let (true, Some(position)) =
-                    (full || answer.read.entries >= BUDGET_MAX, &position)
-                {
+                let spent = answer.read.entries >= within.budget;
+                if let (true, Some(position)) = (full || spent, &position) {
                     let question = self.place_question("within", within).await?;
                     let now = self.shared.clock.now();
                     answer.next = Some(question.cursor(position.as_bytes(), now));

@@ -9,7 +9,7 @@ mod range;
 mod readable;
 mod run;
 
-pub(crate) use run::Found;
+pub(crate) use run::{Found, check_bound};
 
 use keyward_engine::{Order, Tier};
 use keyward_key::Bindings;

@@ -313,13 +313,17 @@ fn bound_text(values: &Bindings) -> String {
 }
 
 fn check_bounds(query: &Query) -> Result<()> {
-    let check = |what: &str, value: usize, max: usize| match value {
+    check_bound("limit", query.limit, LIMIT_MAX)?;
+    check_bound("budget", query.budget, BUDGET_MAX)
+}
+
+/// Refuses a number that is none or above its maximum.
+pub(crate) fn check_bound(what: &str, value: usize, max: usize) -> Result<()> {
+    match value {
         0 => Err(Error::BadQuery(format!("the {what} must be at least one"))),
         value if value > max => {
             Err(Error::BadQuery(format!("the {what} is {value}; at most {max} is possible")))
         }
         _ => Ok(()),
-    };
-    check("limit", query.limit, LIMIT_MAX)?;
-    check("budget", query.budget, BUDGET_MAX)
+    }
 }

@@ -8,6 +8,7 @@ mod belongings;
 mod bounds;
 mod changing;
 mod contending;
+mod cost;
 mod declared;
 mod fixture;
 mod late;
