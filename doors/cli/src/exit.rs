@@ -260,7 +260,9 @@ impl From<&records::Error> for Exit {
             | Error::BadChange(_) => Self::Invalid,
             Error::Forbidden { .. } => Self::Forbidden,
             Error::UniqueClash { .. } | Error::RiderRefused { .. } => Self::Conflict,
-            Error::ValueTooLarge { .. } | Error::IndexNotReady { .. } => Self::Unable,
+            Error::ValueTooLarge { .. }
+            | Error::IndexNotReady { .. }
+            | Error::TooExpensive { .. } => Self::Unable,
             Error::Contended { .. } => Self::Unavailable,
             Error::Damaged(_) => Self::Corrupt,
             // One this version does not know yet is not one the user can act on.

@@ -114,6 +114,9 @@ pub struct LimitSettings {
     pub connections_max: Option<Count>,
     pub requests_max: Option<Count>,
     pub watches_max: Option<Count>,
+    pub query_reads_max: Option<Count>,
+    pub reads_max: Option<Count>,
+    pub read_wait_max: Option<Span>,
     pub recheck_interval: Option<Span>,
     pub drain_time_max: Option<Span>,
 }
@@ -454,6 +457,9 @@ impl LimitSettings {
             connections_max: count(self.connections_max, usual.connections_max),
             requests_max: count(self.requests_max, usual.requests_max),
             watches_max: count(self.watches_max, usual.watches_max),
+            query_reads_max: count(self.query_reads_max, usual.query_reads_max),
+            reads_max: count(self.reads_max, usual.reads_max),
+            read_wait_max: span(self.read_wait_max, usual.read_wait_max),
             recheck_interval: span(self.recheck_interval, usual.recheck_interval),
             drain_time_max: span(self.drain_time_max, usual.drain_time_max),
         }
@@ -468,6 +474,9 @@ impl LimitSettings {
             connections_max: Some(Count(limits.connections_max)),
             requests_max: Some(Count(limits.requests_max)),
             watches_max: Some(Count(limits.watches_max)),
+            query_reads_max: Some(Count(limits.query_reads_max)),
+            reads_max: Some(Count(limits.reads_max)),
+            read_wait_max: Some(Span(limits.read_wait_max)),
             recheck_interval: Some(Span(limits.recheck_interval)),
             drain_time_max: Some(Span(limits.drain_time_max)),
         }

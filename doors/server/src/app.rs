@@ -17,6 +17,7 @@ use crate::lifecycle::Lifecycle;
 use crate::limits::{Throttle, Usage};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, Result};
+use crate::reads::Reads;
 use crate::registries::Registries;
 use crate::shares::Shares;
 use crate::stores::{Served, Stores};
@@ -43,6 +44,7 @@ struct Inner {
     metrics: Metrics,
     requests: Semaphore,
     watches: Shares,
+    reads: Reads,
     waits: Waits,
     run: String,
 }
@@ -86,6 +88,7 @@ impl App {
             requests: Semaphore::new(config.limits.requests_max),
             run,
             watches: Shares::new(config.limits.watches_max),
+            reads: Reads::new(&config.limits)?,
         }));
         Ok((app, scribe))
     }
@@ -177,6 +180,11 @@ impl App {
     /// The bounds of requests that wait.
     pub fn waits(&self) -> &Waits {
         &self.0.waits
+    }
+
+    /// Where expensive reads run.
+    pub fn reads(&self) -> &Reads {
+        &self.0.reads
     }
 
     /// One place for each watch that may be open.

@@ -46,6 +46,11 @@ pub(crate) const CODES: &[Code] = {
             S::BAD_REQUEST,
             "Everything would have to be read; that must be allowed explicitly.",
         ),
+        code(
+            "too-expensive",
+            S::UNPROCESSABLE_ENTITY,
+            "The query read as many entries as it may before it could be answered.",
+        ),
         code("unauthenticated", S::UNAUTHORIZED, "No credential was given, or none that is valid."),
         code("forbidden", S::FORBIDDEN, "The credential does not allow this."),
         code(

@@ -177,6 +177,14 @@ pub struct Limits {
     pub requests_max: usize,
     /// How many watches are held open at a time.
     pub watches_max: usize,
+    /// How many entries one page of a query, a search or a listing may read. One that needs more ends
+    /// early and goes on from its cursor; a search for the nearest places is refused.
+    pub query_reads_max: usize,
+    /// How many expensive reads (queries, listings, scans, counts, exports) run at a time; one tenant
+    /// runs at most a quarter of them.
+    pub reads_max: usize,
+    /// How long an expensive read waits for its turn before it is refused.
+    pub read_wait_max: Duration,
     /// How often it is looked whether the credential of an open watch is still valid.
     pub recheck_interval: Duration,
     /// How long a stop waits for requests under way.
@@ -193,6 +201,9 @@ impl Default for Limits {
             connections_max: 10_000,
             requests_max: 1_024,
             watches_max: 8_192,
+            query_reads_max: 20_000,
+            reads_max: 32,
+            read_wait_max: Duration::from_secs(2),
             recheck_interval: Duration::from_secs(5),
             drain_time_max: Duration::from_secs(20),
         }

@@ -33,6 +33,7 @@ mod listener;
 mod mcp;
 mod metrics;
 mod problem;
+mod reads;
 mod registries;
 mod server;
 mod shares;

@@ -343,6 +343,9 @@ impl From<records::Error> for Problem {
                     None => problem,
                 }
             }
+            records::Error::TooExpensive { entries, found, limit } => {
+                problem.with("entries", entries).with("found", found).with("limit", limit)
+            }
             records::Error::Unindexable { index, field, .. } => {
                 problem.with("index", index).with("field", field)
             }

@@ -186,6 +186,8 @@ fn places_are_found_by_distance_and_in_boxes() {
     assert_eq!(all, told);
     let other = [&near[..7], &["2km", "--cursor", next]].concat();
     kw.refuses(2, "bad-cursor", &other);
+    let told = kw.refuses(4, "too-expensive", &[&near[..], &["--budget", "1"]].concat());
+    assert!(told.contains("entries read: 1") && told.contains("smaller radius"), "{told}");
     assert_eq!(nearest["key"], "shared:places:gate");
     assert!((nearest["distance_m"].as_f64().unwrap() - 772.0).abs() < 2.0, "{nearest}");
 

@@ -4,11 +4,13 @@ use keyward::locks::{Ticket, present};
 use keyward::records::Merge;
 use keyward::{
     Commit, Cursor, Entry, Expect, Expiry, Json, Key, List, Listed, Order, Outcome, Prefix, Put,
-    Row, Scan, Version, Want,
+    Row, Scan, Store, Version, Want,
 };
 
 use super::locks::{Fenced, Roots};
 use super::reach::{admit, admit_prefix};
+use super::sight::Sight;
+use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::idempotency::{Mark, Replay};
 use crate::problem::{Problem, Result};
@@ -236,6 +238,7 @@ pub(crate) enum Item {
 /// A page of what lies below a prefix, and the cursor of the next one.
 pub(crate) async fn list(
     who: &Identity,
+    app: &App,
     served: &Served,
     listing: &Listing,
 ) -> Result<(Vec<Item>, Option<String>)> {
@@ -255,11 +258,24 @@ pub(crate) async fn list(
         Some(cursor) => Some(Cursor::new(question.position(cursor, now)?)),
         None => None,
     };
+    let read = read_page(served.store().clone(), sight, listing.clone(), after);
+    let (items, next) = app.reads().run(who, served.store(), read).await?;
+    let next = next.map(|cursor| question.cursor(cursor.as_bytes(), now));
+    Ok((items, next))
+}
+
+/// The items of a page that may be shown, and where the next one begins.
+async fn read_page(
+    store: Store,
+    sight: Sight,
+    listing: Listing,
+    after: Option<Cursor>,
+) -> Result<(Vec<Item>, Option<Cursor>)> {
     let (items, next) = if listing.entries {
         let range = keyward::KeyRange::under(&listing.prefix);
         let scan =
             Scan { range, after, limit: listing.limit, order: listing.order, want: Want::Entries };
-        let page = served.store().scan(&scan).await?;
+        let page = store.scan(&scan).await?;
         let rows = page.rows.into_iter().filter_map(|row| {
             let entry = present(row.entry)?;
             Some(Item::Row(Row { key: row.key, entry: Some(entry) }))
@@ -267,25 +283,24 @@ pub(crate) async fn list(
         (rows.collect::<Vec<_>>(), page.next)
     } else {
         let list = List {
-            prefix: listing.prefix.clone(),
+            prefix: listing.prefix,
             depth: listing.depth,
             after,
             limit: listing.limit,
             order: listing.order,
         };
-        let page = served.store().list(&list).await?;
+        let page = store.list(&list).await?;
         let items = page.items.into_iter().map(|item| match item {
             Listed::Key(key) => Item::Row(Row { key, entry: None }),
             Listed::Prefix(prefix) => Item::Prefix(prefix),
         });
         (items.collect(), page.next)
     };
-    let next = next.map(|cursor| question.cursor(cursor.as_bytes(), now));
     let mut shown = Vec::with_capacity(items.len());
     for item in items {
         let is_shown = match &item {
             Item::Row(row) => sight.shows(&row.key),
-            Item::Prefix(prefix) => sight.shows_below(served.store(), prefix).await?,
+            Item::Prefix(prefix) => sight.shows_below(&store, prefix).await?,
         };
         if is_shown {
             shown.push(item);

@@ -14,6 +14,7 @@ pub(crate) mod locks;
 pub(crate) mod messages;
 pub(crate) mod migrations;
 pub(crate) mod once;
+pub(crate) mod queries;
 pub(crate) mod queues;
 pub(crate) mod raw;
 pub(crate) mod reach;

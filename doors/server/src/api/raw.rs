@@ -10,6 +10,7 @@ use super::commits::{Committed, apply};
 use super::locks::Roots;
 use super::reach::{admit_range, admit_raw, runs};
 use super::sight::Sight;
+use crate::app::App;
 use crate::auth::{Identity, Need, Target};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -85,15 +86,20 @@ pub(crate) async fn commit(
 
 /// One page of a range. What the caller does not reach is not there; a page of large entries is
 /// shorter than was asked for.
-pub(crate) async fn scan(who: &Identity, served: &Served, asked: &Scan) -> Result<Page> {
+pub(crate) async fn scan(who: &Identity, app: &App, served: &Served, asked: Scan) -> Result<Page> {
     let sight = admit_range(who, served, &asked.range)?;
-    let ordered = served.store().capabilities().scan_order == ScanOrder::Ordered;
+    let store = served.store();
+    app.reads().run(who, store, read_page(store.clone(), sight, asked)).await
+}
+
+async fn read_page(store: Store, sight: Sight, asked: Scan) -> Result<Page> {
+    let ordered = store.capabilities().scan_order == ScanOrder::Ordered;
     let mut rest = asked.clone();
     let mut page = Page::default();
     let mut bytes = 0;
     loop {
         rest.limit = (asked.limit - page.rows.len()).min(STEP_ROWS);
-        let step = served.store().scan(&rest).await?;
+        let step = store.scan(&rest).await?;
         let mut wall = None;
         for row in step.rows {
             match sight.closed_over(&row.key) {

@@ -5,6 +5,7 @@ use keyward::{Bindings, Commit, Expect, Key, Outcome, Version};
 
 use super::entries::Precondition;
 use super::spaces::Reached;
+use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::idempotency::{Mark, Replay};
 use crate::problem::{Problem, Result};
@@ -117,11 +118,21 @@ async fn made(
 }
 
 /// How many records that the caller may list lie below leading values.
-pub(crate) async fn count(reached: &Reached<'_>, values: &Bindings) -> Result<u64> {
-    let mut listing = Listing::new(values.clone()).limit(COUNTED_TOGETHER);
+pub(crate) async fn count(
+    who: &Identity,
+    app: &App,
+    reached: &Reached<'_>,
+    values: &Bindings,
+) -> Result<u64> {
+    let counted = counted(reached.space.clone(), values.clone());
+    app.reads().run(who, reached.served.store(), counted).await
+}
+
+async fn counted(space: Space, values: Bindings) -> Result<u64> {
+    let mut listing = Listing::new(values).limit(COUNTED_TOGETHER);
     let mut count = 0;
     loop {
-        let listed = reached.space.list(&listing).await?;
+        let listed = space.list(&listing).await?;
         count += listed.items.len() as u64;
         if count > COUNT_MAX {
             let detail = format!("there are more than {COUNT_MAX} records");

@@ -1,5 +1,7 @@
 //! Everything that is one user's, in all stores: handed out, or removed.
 
+use std::sync::Arc;
+
 use futures_util::{Stream, StreamExt, stream};
 use keyward::records::{Belonging, Belongings, Position, Removed};
 use keyward::{Key, Tier};
@@ -40,27 +42,40 @@ pub(crate) async fn export(
     let keys = stream::once(async move {
         Ok(keys.of_user(&user).await?.into_iter().map(Thing::Key).collect())
     });
-    Ok(keys.chain(stream::iter(stores).flat_map(|(store, belongings)| pages(store, belongings))))
+    let (who, app) = (who.clone(), app.clone());
+    let stored = stream::iter(stores).flat_map(move |(store, belongings)| {
+        let (who, app, belongings) = (who.clone(), app.clone(), Arc::new(belongings));
+        pages(Export { who, app, store, belongings })
+    });
+    Ok(keys.chain(stored))
 }
 
-fn pages(
+/// The export of what is a user's in one store.
+struct Export {
+    who: Identity,
+    app: App,
     store: String,
-    belongings: Belongings,
-) -> impl Stream<Item = Result<Vec<Thing>>> + Send + use<> {
-    let state = (store, belongings, Some(Position::default()));
-    stream::unfold(state, |(store, belongings, from)| async move {
-        let (page, next) = match belongings.page(from?).await {
-            Ok((things, next)) => {
-                let store = || store.clone();
-                let things = things
-                    .into_iter()
-                    .map(|belonging| Thing::Stored { store: store(), belonging })
-                    .collect();
-                (Ok(things), next)
-            }
-            Err(error) => (Err(error.into()), None),
+    belongings: Arc<Belongings>,
+}
+
+impl Export {
+    async fn page(&self, from: Position) -> Result<(Vec<Thing>, Option<Position>)> {
+        let belongings = self.belongings.clone();
+        let read = async move { Ok(belongings.page(from).await?) };
+        let store = self.app.store(&self.store)?.store();
+        let (things, next) = self.app.reads().resume(&self.who, store, read).await?;
+        let stored = |belonging| Thing::Stored { store: self.store.clone(), belonging };
+        Ok((things.into_iter().map(stored).collect(), next))
+    }
+}
+
+fn pages(export: Export) -> impl Stream<Item = Result<Vec<Thing>>> + Send + use<> {
+    stream::unfold((export, Some(Position::default())), |(export, from)| async move {
+        let (page, next) = match export.page(from?).await {
+            Ok((things, next)) => (Ok(things), next),
+            Err(problem) => (Err(problem), None),
         };
-        Some((page, (store, belongings, next)))
+        Some((page, (export, next)))
     })
 }
 

@@ -359,7 +359,7 @@ async fn list(
         entries: asked.values,
         cursor: asked.cursor,
     };
-    let (items, next) = entries::list(&who, app.store(&store)?, &listing).await?;
+    let (items, next) = entries::list(&who, &app, app.store(&store)?, &listing).await?;
     let items = items.iter().map(|item| match item {
         Item::Prefix(prefix) => Object::new().text("prefix", &prefix.to_string()).finish(),
         Item::Row(row) => match &row.entry {

@@ -15,6 +15,7 @@ use super::entries::{Stored, page_limit};
 use super::request::{At, Content, Parameters, key};
 use super::stores::tier;
 use super::text::Object;
+use crate::api::queries;
 use crate::api::records::{self, Change};
 use crate::api::spaces::reach;
 use crate::app::App;
@@ -88,7 +89,7 @@ async fn history(
 ) -> Result<Response<Body>> {
     let reached = reach(&who, app.stores(), &space)?;
     let limit = page_limit(asked.limit)?;
-    let versions = reached.space.history(&key(&at)?, asked.before, limit).await?;
+    let versions = queries::history(&who, &app, &reached, key(&at)?, asked.before, limit).await?;
     let next = match versions.last() {
         Some(last) if versions.len() == limit => last.seq.to_string(),
         _ => "null".to_owned(),

@@ -18,6 +18,7 @@ use super::questions::{AnswerBody, ReadBody, fields, filter, page};
 use super::request::{At, Content};
 use super::stores::tier;
 use super::text::{self, Object};
+use crate::api::queries;
 use crate::api::spaces::reach;
 use crate::app::App;
 use crate::auth::Identity;
@@ -53,6 +54,9 @@ pub(crate) struct NearBody<'b> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
     filter: Option<&'b RawValue>,
+    /// How many entries may be read; the server may allow fewer. A search that needs more is refused.
+    #[schema(minimum = 1, maximum = 100000)]
+    budget: Option<usize>,
 }
 
 impl NearBody<'_> {
@@ -61,13 +65,15 @@ impl NearBody<'_> {
         let centre = Point::new(self.lat, self.lon).map_err(no_area)?;
         let circle = Circle::new(centre, self.radius_m).map_err(no_area)?;
         let index = place_index(declaration, self.index)?;
+        let near = Near::new(index, circle);
         Ok(Near {
+            budget: self.budget.unwrap_or(near.budget),
             owner: self.owner,
             limit: page_limit(self.limit)?,
             cursor: self.cursor,
             filter: filter(self.filter)?,
             fields: fields(&self.fields)?,
-            ..Near::new(index, circle)
+            ..near
         })
     }
 }
@@ -97,6 +103,10 @@ struct WithinBody<'b> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<serde_json::Map<String, serde_json::Value>>)]
     filter: Option<&'b RawValue>,
+    /// How many entries may be read; the server may allow fewer. A page that ends early for it
+    /// has a cursor.
+    #[schema(minimum = 1, maximum = 100000)]
+    budget: Option<usize>,
 }
 
 /// The index that is meant: the one that is named, or the only one of places.
@@ -130,11 +140,8 @@ fn no_area(error: impl std::fmt::Display) -> Problem {
 struct NeighboursBody {
     /// The nearest first.
     records: Vec<Neighbour>,
-    /// The cursor of the next page; null at the end, or where the answer was cut short.
+    /// The cursor of the next page; null at the end.
     next: Option<String>,
-    /// Whether there was more to read than one question may: then nearer places may be missing. Ask
-    /// for a smaller circle.
-    cut_short: bool,
     /// What the answer is worth.
     guarantee: String,
     /// What it cost.
@@ -157,7 +164,8 @@ struct Neighbour {
     distance_m: f64,
 }
 
-/// Finds the places in a circle, the nearest to its centre first.
+/// Finds the places in a circle, the nearest to its centre first. Refused (422 `too-expensive`) if more
+/// entries have to be read for it than one query may read.
 #[utoipa::path(
     post,
     path = "/v1/spaces/{space}/near",
@@ -175,8 +183,7 @@ async fn near(
     let reached = reach(&who, app.stores(), &space)?;
     let asked: NearBody<'_> = content.read()?;
     let near = asked.near(reached.space.declaration())?;
-    let found = reached.space.near(&near).await?;
-    Ok(json(StatusCode::OK, neighbours(&found)))
+    Ok(json(StatusCode::OK, queries::near(&who, &app, &reached, near, neighbours).await?))
 }
 
 /// What is near, as text.
@@ -188,7 +195,6 @@ pub(crate) fn neighbours(found: &Neighbours) -> String {
     Object::new()
         .list("records", records)
         .optional("next", found.next.as_deref())
-        .raw("cut_short", &found.cut_short.to_string())
         .text("guarantee", tier(found.guarantee))
         .raw("read", &text::read(&found.read))
         .finish()
@@ -213,14 +219,15 @@ async fn within(
     let asked: WithinBody<'_> = content.read()?;
     let area = BoundingBox::new(asked.south, asked.west, asked.north, asked.east);
     let index = place_index(reached.space.declaration(), asked.index)?;
+    let within = PlaceQuery::new(index, area.map_err(no_area)?);
     let within = PlaceQuery {
+        budget: asked.budget.unwrap_or(within.budget),
         owner: asked.owner,
         limit: page_limit(asked.limit)?,
         cursor: asked.cursor,
         filter: filter(asked.filter)?,
         fields: fields(&asked.fields)?,
-        ..PlaceQuery::new(index, area.map_err(no_area)?)
+        ..within
     };
-    let answer = reached.space.within(&within).await?;
-    Ok(json(StatusCode::OK, page(&answer)))
+    Ok(json(StatusCode::OK, queries::within(&who, &app, &reached, within, page).await?))
 }

@@ -19,6 +19,7 @@ use super::request::{At, Content};
 use super::stores::tier;
 use super::text::{self, Object};
 use super::variables::{Values, bindings};
+use crate::api::queries;
 use crate::api::spaces::reach;
 use crate::app::App;
 use crate::auth::Identity;
@@ -80,7 +81,8 @@ pub(crate) struct QuestionBody<'b> {
     /// Whether everything may be read where no index helps.
     #[serde(default)]
     allow_scan: bool,
-    /// How many entries may be read for one page. A page that ends early for it has a cursor.
+    /// How many entries may be read for one page; the server may allow fewer. A page that ends early for
+    /// it has a cursor.
     #[schema(minimum = 1, maximum = 100000)]
     budget: Option<usize>,
 }
@@ -230,8 +232,7 @@ async fn query(
     let reached = reach(&who, app.stores(), &space)?;
     let asked: QuestionBody<'_> = content.read()?;
     let query = asked.query(&reached.space.declaration().key)?;
-    let answer = reached.space.query(&query).await?;
-    Ok(json(StatusCode::OK, page(&answer)))
+    Ok(json(StatusCode::OK, queries::query(&who, &app, &reached, query, page).await?))
 }
 
 /// How a question is answered.
@@ -272,7 +273,7 @@ async fn explain(
     let reached = reach(&who, app.stores(), &space)?;
     let asked: QuestionBody<'_> = content.read()?;
     let query = asked.query(&reached.space.declaration().key)?;
-    let told = reached.space.explain(&query).await?;
+    let told = queries::explain(&who, &app, &reached, query).await?;
     let text = Object::new()
         .optional("index", told.index.as_deref())
         .text("range", &told.range)

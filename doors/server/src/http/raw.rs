@@ -161,7 +161,7 @@ async fn scan(
     content: Content,
 ) -> Result<Response<Body>> {
     let asked = content.read::<ScanBody>()?.scan()?;
-    let Page { rows, next } = raw::scan(&who, app.store(&store)?, &asked).await?;
+    let Page { rows, next } = raw::scan(&who, &app, app.store(&store)?, asked).await?;
     let rows = rows.iter().map(|row| match &row.entry {
         Some(entry) => text::entry(&row.key, entry),
         None => Object::new().text("key", &row.key.to_string()).finish(),

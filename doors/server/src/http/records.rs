@@ -21,6 +21,7 @@ use super::text::{self, Object};
 use super::ttl::{TtlText, ttl};
 use super::variables::{Values, bindings, leading};
 use crate::api::entries::Precondition;
+use crate::api::queries;
 use crate::api::records::{self, Change};
 use crate::api::spaces::reach;
 use crate::app::App;
@@ -373,7 +374,7 @@ pub(crate) struct RecordListParameters {
     descending: bool,
     /// Where an earlier page of the same listing ended.
     cursor: Option<String>,
-    /// How many keys may be looked at for one page.
+    /// How many keys may be looked at for one page; the server may allow fewer.
     #[param(minimum = 1, maximum = 100000)]
     budget: Option<usize>,
 }
@@ -445,6 +446,6 @@ async fn list(
 ) -> Result<Response<Body>> {
     let reached = reach(&who, app.stores(), &space)?;
     let listing = asked.listing(&reached.space.declaration().key)?;
-    let listed = reached.space.list(&listing).await?;
+    let listed = queries::list(&who, &app, &reached, listing).await?;
     Ok(json(StatusCode::OK, keys(&listed, reached.space.guarantee())))
 }

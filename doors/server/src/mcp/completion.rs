@@ -89,7 +89,7 @@ async fn keys(
         },
     };
     let found = match reached(app, who, &store, &space) {
-        Ok(reached) => keys_like(&reached, begun).await,
+        Ok(reached) => keys_like(app, who, &reached, begun).await,
         Err(problem) => Err(problem),
     };
     // Whoever may not look has nothing to choose from.

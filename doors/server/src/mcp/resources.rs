@@ -13,6 +13,7 @@ use serde_json::json;
 use super::uri::{self, Address};
 use crate::api::agents::entries::Part;
 use crate::api::agents::{self, Behalf};
+use crate::api::queries;
 use crate::api::registries::policies;
 use crate::api::spaces::{self, Reached, reach};
 use crate::app::App;
@@ -174,7 +175,7 @@ async fn contents(
         Address::Records { store, space } => {
             let reached = reached(app, who, store, space)?;
             let listing = Listing::new(Bindings::new()).limit(KEYS_MAX);
-            let listed = reached.space.list(&listing).await?;
+            let listed = queries::list(who, app, &reached, listing).await?;
             (keys(&listed, reached.space.guarantee()), JSON, 0)
         }
         Address::Record { store, space, key } => {
@@ -217,14 +218,19 @@ pub(super) fn reached<'a>(
 }
 
 /// Keys of a space that begin with a text, as a caller may list them.
-pub(super) async fn keys_like(reached: &Reached<'_>, begun: &str) -> Result<Vec<Key>> {
+pub(super) async fn keys_like(
+    app: &App,
+    who: &Identity,
+    reached: &Reached<'_>,
+    begun: &str,
+) -> Result<Vec<Key>> {
     use keyward::records::ListedItem;
 
     let mut found = Vec::new();
     let mut listing = Listing::new(Bindings::new()).limit(1_000);
     // Where many keys come before, not all are looked at.
     for _ in 0..10 {
-        let listed = reached.space.list(&listing).await?;
+        let listed = queries::list(who, app, reached, listing.clone()).await?;
         for item in listed.items {
             if let ListedItem::Key(key) = item
                 && key.to_string().starts_with(begun)

@@ -13,6 +13,7 @@ mod credentials;
 mod dead_letters;
 mod description;
 mod entries;
+mod expensive;
 mod exposure;
 mod fixture;
 mod hardening;

@@ -187,7 +187,7 @@ async fn places_are_found_in_circles_and_boxes() {
     let first = told(200, near(circle.clone())).await;
     assert_eq!(first["records"][0]["value"], json!({"name": "a"}));
     assert_eq!(first["records"][0]["distance_m"], 0.0);
-    assert_eq!((&first["guarantee"], &first["cut_short"]), (&json!("atomic"), &json!(false)));
+    assert_eq!(first["guarantee"], "atomic");
     let mut rest = circle.clone();
     rest["cursor"] = first["next"].clone();
     let second = told(200, near(rest.clone())).await;
@@ -199,6 +199,13 @@ async fn places_are_found_in_circles_and_boxes() {
     let mut none = circle.clone();
     none["filter"] = json!({"kind": "village"});
     assert_eq!(told(200, near(none)).await["records"], json!([]));
+    let mut poor = circle.clone();
+    poor["budget"] = json!(1);
+    poor["radius_m"] = json!(2_000_000);
+    poor["limit"] = json!(3);
+    let problem = refused(422, "too-expensive", near(poor)).await;
+    assert_eq!((&problem["entries"], &problem["limit"]), (&json!(1), &json!(3)));
+    assert_eq!(problem["retryable"], false);
 
     let within = |question: Value| server.post("/v1/spaces/places/within", &question.to_string());
     let area = json!({"south": 45, "west": 0, "north": 55, "east": 10, "index": "places_near"});

@@ -1,20 +1,20 @@
 use clap::Args;
-use keyward::records::Near;
 use keyward::records::geo::{Circle, Point};
+use keyward::records::{BUDGET_MAX, Near};
 
 use super::paging::{Paging, tell_next};
 use super::question::{Terms, place_index};
 use super::reach::Reach;
 use super::shown;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, note};
+use crate::output::Output;
 
 /// Find the places nearest to a point
 ///
 /// Within a radius, the nearest first, each with its distance over the ground (distance_m, in metres,
 /// with --json). With --json and more to come, the last line is {"next": CURSOR}; what lies nearer
-/// is read again for each page, so pages far out cost more. If there was more to read than one
-/// question may, --json ends with the line {"cut_short": true}.
+/// is read again for each page, so pages far out cost more. A search that needs to read more
+/// than --budget entries for a page fails with too-expensive.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward record near places --lat 52.52 --lon 13.405 --radius 5km
@@ -35,12 +35,15 @@ pub struct Arguments {
     radius: f64,
     #[command(flatten)]
     terms: Terms,
+    /// Read so many entries for a page at most; a search that needs more fails [default: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=BUDGET_MAX as i64))]
+    budget: Option<u32>,
     #[command(flatten)]
     paging: Paging,
 }
 
 pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Result {
-    let Arguments { space, index, lat, lon, radius, terms, paging } = arguments;
+    let Arguments { space, index, lat, lon, radius, terms, budget, paging } = arguments;
     let index = place_index(reach.declaration(&space)?, index)?;
     let centre = Point::new(lat, lon).map_err(|error| Failure::invalid(error.to_string()))?;
     let circle =
@@ -49,6 +52,7 @@ pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Re
         owner: terms.owner.clone(),
         filter: terms.filter()?,
         fields: terms.fields,
+        budget: budget.map_or(BUDGET_MAX, |budget| budget as usize),
         ..Near::new(index, circle).limit(paging.page_limit()).after(paging.cursor.clone())
     };
     let space = reach.to_read(&space, output).await?;
@@ -57,24 +61,12 @@ pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Re
         for found in page.found {
             shown::write_distant(found.record, found.distance_m, output)?;
         }
-        if page.cut_short {
-            return tell_cut_short(output);
-        }
         match page.next {
             None => return Ok(()),
             Some(next) if paging.all => near.cursor = Some(next),
             Some(next) => return tell_next(&next, output),
         }
     }
-}
-
-fn tell_cut_short(output: &mut Output) -> Result {
-    if output.json() {
-        return output.write_json(&serde_json::json!({ "cut_short": true }));
-    }
-    output.flush()?;
-    note("there was more to read than one question may: ask for a smaller radius");
-    Ok(())
 }
 
 /// Reads a distance: a number with m or km.

@@ -1,6 +1,6 @@
 use clap::Args;
-use keyward::records::Within;
 use keyward::records::geo::BoundingBox;
+use keyward::records::{BUDGET_MAX, Within};
 
 use super::paging::{Paging, tell_next};
 use super::question::{Terms, place_index};
@@ -35,12 +35,15 @@ pub struct Arguments {
     east: f64,
     #[command(flatten)]
     terms: Terms,
+    /// Read so many entries for a page at most [default: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=BUDGET_MAX as i64))]
+    budget: Option<u32>,
     #[command(flatten)]
     paging: Paging,
 }
 
 pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Result {
-    let Arguments { space, index, south, west, north, east, terms, paging } = arguments;
+    let Arguments { space, index, south, west, north, east, terms, budget, paging } = arguments;
     let index = place_index(reach.declaration(&space)?, index)?;
     let area = BoundingBox::new(south, west, north, east)
         .map_err(|error| Failure::invalid(error.to_string()))?;
@@ -48,6 +51,7 @@ pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Re
         owner: terms.owner.clone(),
         filter: terms.filter()?,
         fields: terms.fields,
+        budget: budget.map_or(BUDGET_MAX, |budget| budget as usize),
         ..Within::new(index, area).limit(paging.page_limit()).after(paging.cursor.clone())
     };
     let space = reach.to_read(&space, output).await?;

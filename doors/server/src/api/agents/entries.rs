@@ -1,6 +1,6 @@
 //! Entries of a namespace.
 
-use keyward::agents::{self, AgentEntry, Entries, Keys, Patch, Set};
+use keyward::agents::{self, AgentEntry, Entries, Keys, Namespace, Patch, Set};
 use keyward::records::{self, Written};
 use keyward::{Json, Version};
 use serde_json::json;
@@ -166,11 +166,17 @@ pub(crate) struct Part {
 /// A page of keys, in order.
 pub(crate) async fn keys(who: &Identity, reached: &Reached<'_>, part: Part) -> Result<Keys> {
     reached.require(who, Need::Read)?;
-    Ok(reached.namespace.list_keys(&part.prefix, part.cursor, part.limit).await?)
+    let Part { prefix, cursor, limit } = part;
+    let read =
+        |namespace: Namespace| async move { namespace.list_keys(&prefix, cursor, limit).await };
+    reached.beside(who, read).await
 }
 
 /// A page of entries, in the order of their keys. They do not count as accessed.
 pub(crate) async fn all(who: &Identity, reached: &Reached<'_>, part: Part) -> Result<Entries> {
     reached.require(who, Need::Read)?;
-    Ok(reached.namespace.get_all(&part.prefix, part.cursor, part.limit).await?)
+    let Part { prefix, cursor, limit } = part;
+    let read =
+        |namespace: Namespace| async move { namespace.get_all(&prefix, cursor, limit).await };
+    reached.beside(who, read).await
 }

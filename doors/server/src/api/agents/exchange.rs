@@ -2,7 +2,7 @@
 
 use futures_util::{Stream, stream};
 use keyward::Json;
-use keyward::agents::{Document, Error, Imported, UserData};
+use keyward::agents::{Document, Error, Exported, Imported, UserData};
 
 use super::{Behalf, ReachedUser, place, reach, reach_user};
 use crate::app::App;
@@ -24,23 +24,37 @@ pub(crate) fn export(
         Some(name) => reach(who, app, behalf, name)?.user,
         None => reach_user(who, app, behalf)?.user,
     };
-    Ok(pages(user, namespace))
+    let export = Export { who: who.clone(), app: app.clone(), user, namespace };
+    Ok(stream::unfold(Some((export, None)), |state| async move {
+        let (export, after) = state?;
+        Some(match export.page(after).await {
+            Ok(page) => (Ok(page.documents), page.next.map(|next| (export, Some(next)))),
+            Err(problem) => (Err(problem), None),
+        })
+    }))
 }
 
-fn pages(
+/// An export on its way.
+struct Export {
+    who: Identity,
+    app: App,
     user: UserData,
     namespace: Option<String>,
-) -> impl Stream<Item = Result<Vec<Json>>> + Send + use<> {
-    stream::unfold(Some((user, namespace, None)), |state| async move {
-        let (user, namespace, after) = state?;
-        Some(match user.export(namespace.as_deref(), after, PAGE).await {
-            Ok(page) => {
-                let next = page.next.map(|next| (user, namespace, Some(next)));
-                (Ok(page.documents), next)
-            }
-            Err(error) => (Err(error.into()), None),
-        })
-    })
+}
+
+impl Export {
+    /// One page. The first one is refused when the server has too much to do; what was begun goes on.
+    async fn page(&self, after: Option<String>) -> Result<Exported> {
+        let (_, agents) = self.app.agents()?;
+        let store = agents.records().store();
+        let first = after.is_none();
+        let (user, namespace) = (self.user.clone(), self.namespace.clone());
+        let read = async move { Ok(user.export(namespace.as_deref(), after, PAGE).await?) };
+        match first {
+            true => self.app.reads().run(&self.who, store, read).await,
+            false => self.app.reads().resume(&self.who, store, read).await,
+        }
+    }
 }
 
 /// Takes documents in: each entry has then what its document says. Done again, it changes nothing more.

@@ -1,6 +1,6 @@
 //! Earlier versions of entries.
 
-use keyward::agents::PastEntry;
+use keyward::agents::{Namespace, PastEntry};
 
 use super::super::records::Changed;
 use super::change::changed;
@@ -17,7 +17,9 @@ pub(crate) async fn history(
     limit: usize,
 ) -> Result<Vec<PastEntry>> {
     reached.require(who, Need::Read)?;
-    Ok(reached.namespace.history(key, before, limit).await?)
+    let key = key.to_owned();
+    let read = |namespace: Namespace| async move { namespace.history(&key, before, limit).await };
+    reached.beside(who, read).await
 }
 
 /// Gives an entry the value and metadata it had in an earlier version, as a new version.

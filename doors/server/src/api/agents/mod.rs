@@ -12,7 +12,7 @@ pub(crate) mod namespaces;
 pub(crate) mod runs;
 pub(crate) mod search;
 
-use keyward::agents::{Agents, Namespace, SPACE, UserData};
+use keyward::agents::{self, Agents, Namespace, SPACE, UserData};
 use keyward::records::Caller;
 use keyward::{Bindings, Key, KeyRange, Pattern, Store};
 
@@ -48,6 +48,7 @@ pub(crate) struct Terms {
 /// A namespace of a user's that a caller may read. Only [`reach`] makes one.
 #[derive(Debug)]
 pub(crate) struct Reached<'a> {
+    app: &'a App,
     store: &'a str,
     agents: &'a Agents,
     user: UserData,
@@ -57,6 +58,7 @@ pub(crate) struct Reached<'a> {
 /// A user's namespaces, all of which a caller may read. Only [`reach_user`] makes one.
 #[derive(Debug)]
 pub(crate) struct ReachedUser<'a> {
+    app: &'a App,
     store: &'a str,
     agents: &'a Agents,
     user: UserData,
@@ -73,7 +75,7 @@ pub(crate) fn reach<'a>(
     who.require(Need::Read, &Target::Namespace { namespace, store })?;
     let user = user(who, app, agents, behalf)?;
     let namespace = user.use_namespace(namespace)?;
-    Ok(Reached { store, agents, user, namespace })
+    Ok(Reached { app, store, agents, user, namespace })
 }
 
 /// Everything of a user's.
@@ -84,7 +86,7 @@ pub(crate) fn reach_user<'a>(
 ) -> Result<ReachedUser<'a>> {
     let (store, agents) = app.agents()?;
     who.require(Need::Read, &Target::Space { space: SPACE, store })?;
-    Ok(ReachedUser { store, agents, user: user(who, app, agents, behalf)? })
+    Ok(ReachedUser { app, store, agents, user: user(who, app, agents, behalf)? })
 }
 
 impl Reached<'_> {
@@ -113,6 +115,16 @@ impl Reached<'_> {
 
     fn store(&self) -> &Store {
         self.agents.records().store()
+    }
+
+    /// Runs an expensive read of the namespace beside the threads that answer requests.
+    async fn beside<T, F>(&self, who: &Identity, read: impl FnOnce(Namespace) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = agents::Result<T>> + Send + 'static,
+    {
+        let read = read(self.namespace.clone());
+        self.app.reads().run(who, self.store(), async move { Ok(read.await?) }).await
     }
 
     /// The name of the store that it is in.
@@ -151,6 +163,16 @@ fn pattern(agents: &Agents) -> Result<&Pattern> {
 }
 
 impl ReachedUser<'_> {
+    /// Runs an expensive read of what is the user's beside the threads that answer requests.
+    async fn beside<T, F>(&self, who: &Identity, read: impl FnOnce(UserData) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = agents::Result<T>> + Send + 'static,
+    {
+        let (read, store) = (read(self.user.clone()), self.agents.records().store());
+        self.app.reads().run(who, store, async move { Ok(read.await?) }).await
+    }
+
     /// Refuses what the scopes do not allow in all namespaces.
     pub fn require(&self, who: &Identity, need: Need) -> Result<()> {
         who.require(need, &Target::Space { space: SPACE, store: self.store })

@@ -20,7 +20,9 @@ pub(crate) async fn list(
     if !who.scopes().name_namespaces(Need::Read) {
         who.require(Need::Read, &Target::Space { space: SPACE, store })?;
     }
-    let mut page = user(who, app, agents, behalf)?.list_namespaces(cursor, limit).await?;
+    let user = user(who, app, agents, behalf)?;
+    let read = async move { Ok(user.list_namespaces(cursor, limit).await?) };
+    let mut page = app.reads().run(who, agents.records().store(), read).await?;
     let reached =
         |namespace: &str| who.scopes().allow(Need::Read, &Target::Namespace { namespace, store });
     page.namespaces.retain(|namespace| reached(namespace));
@@ -30,7 +32,7 @@ pub(crate) async fn list(
 /// How much a namespace holds. All of it is read.
 pub(crate) async fn stats(who: &Identity, reached: &Reached<'_>) -> Result<NamespaceStats> {
     reached.require(who, Need::Read)?;
-    Ok(reached.namespace.stats().await?)
+    reached.beside(who, |namespace| async move { namespace.stats().await }).await
 }
 
 /// What holds for the entries of a namespace.
@@ -78,7 +80,9 @@ pub(crate) async fn clear(
     confirmation: Confirmation,
 ) -> Result<Cleared> {
     reached.admit(who, &format!("{prefix}*"))?;
-    let count = reached.namespace.count(prefix).await?;
+    let below = prefix.to_owned();
+    let count =
+        reached.beside(who, |namespace| async move { namespace.count(&below).await }).await?;
     let unconfirmed = |detail: String| {
         Problem::new("unconfirmed", detail)
             .hint(format!(

@@ -3,6 +3,8 @@
 use keyward::agents::{Found, Search};
 
 use super::{Reached, ReachedUser};
+use crate::api::queries;
+use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::problem::Result;
 
@@ -13,7 +15,8 @@ pub(crate) async fn search(
     search: &Search,
 ) -> Result<Found> {
     reached.require(who, Need::Read)?;
-    Ok(reached.namespace.search(search).await?)
+    let search = bounded(reached.app, search);
+    reached.beside(who, |namespace| async move { namespace.search(&search).await }).await
 }
 
 /// The same in all namespaces of a user.
@@ -23,5 +26,10 @@ pub(crate) async fn search_everywhere(
     search: &Search,
 ) -> Result<Found> {
     reached.require(who, Need::Read)?;
-    Ok(reached.user.search(search).await?)
+    let search = bounded(reached.app, search);
+    reached.beside(who, |user| async move { user.search(&search).await }).await
+}
+
+fn bounded(app: &App, search: &Search) -> Search {
+    search.clone().budget(queries::bounded(app, search.budget))
 }

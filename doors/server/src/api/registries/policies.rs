@@ -28,15 +28,20 @@ pub(crate) async fn list(
     listing: &Listing,
 ) -> Result<Page<Policy>> {
     let kept = reach(who, app, name, Need::Read)?;
-    let (after, limit) = (listing.after.as_deref(), listing.limit);
-    Ok(match listing.search.as_deref() {
-        None | Some("") => kept.registry.policies(after, limit).await?,
-        Some(text) if text.len() > SEARCH_BYTES_MAX => {
-            let detail = format!("a text to search for has at most {SEARCH_BYTES_MAX} bytes");
-            return Err(Problem::invalid(detail));
-        }
-        Some(text) => kept.registry.search(text, after, limit).await?,
-    })
+    let Listing { after, limit, search } = listing.clone();
+    if search.as_ref().is_some_and(|text| text.len() > SEARCH_BYTES_MAX) {
+        let detail = format!("a text to search for has at most {SEARCH_BYTES_MAX} bytes");
+        return Err(Problem::invalid(detail));
+    }
+    let registry = kept.registry.clone();
+    let read = async move {
+        let after = after.as_deref();
+        Ok(match search.as_deref() {
+            None | Some("") => registry.policies(after, limit).await?,
+            Some(text) => registry.search(text, after, limit).await?,
+        })
+    };
+    app.reads().run(who, app.store(kept.store())?.store(), read).await
 }
 
 /// A policy.

@@ -8,7 +8,10 @@ use keyward::extract::{Language, sanitized_html};
 
 use crate::http::answer::{harmless, json, tagged};
 use crate::http::text::told;
-use crate::problem::Result;
+use crate::problem::{Problem, Result};
+
+/// Up to how many bytes a document is rendered on the thread that answers: a few milliseconds.
+const INLINE_BYTES_MAX: usize = 64 * 1024;
 
 /// A form that a client can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,12 +63,12 @@ fn range(text: &str) -> (String, f32) {
 }
 
 /// A document in the form that the client likes best.
-pub(super) fn shown(headers: &HeaderMap, document: &Document) -> Result<Response<Body>> {
+pub(super) async fn shown(headers: &HeaderMap, document: &Document) -> Result<Response<Body>> {
     let form = Form::wanted(headers);
     let text = match form {
         Form::Json => told(document)?,
         Form::Markdown => document.content.clone(),
-        Form::Html => page(document),
+        Form::Html => page(document).await?,
     };
     // The form counts: what is in it may be the same.
     let hash = blake3::hash(format!("{form:?}\n{text}").as_bytes()).to_hex();
@@ -80,14 +83,26 @@ pub(super) fn shown(headers: &HeaderMap, document: &Document) -> Result<Response
 }
 
 /// A document as a page of its own, of which nothing runs.
-fn page(document: &Document) -> String {
+async fn page(document: &Document) -> Result<String> {
     let language = document.language.map_or("", Language::as_str);
     let title = escaped(&document.title);
-    let content = sanitized_html(&document.content);
-    format!(
+    let content = html(&document.content).await?;
+    Ok(format!(
         "<!doctype html>\n<html lang=\"{language}\">\n<head><meta charset=\"utf-8\">\
          <title>{title}</title></head>\n<body>\n{content}</body>\n</html>\n"
-    )
+    ))
+}
+
+/// Markdown as HTML. What takes long runs beside the threads that answer requests.
+async fn html(markdown: &str) -> Result<String> {
+    if markdown.len() <= INLINE_BYTES_MAX {
+        return Ok(sanitized_html(markdown));
+    }
+    let markdown = markdown.to_owned();
+    tokio::task::spawn_blocking(move || sanitized_html(&markdown)).await.map_err(|_| {
+        Problem::new("internal", "the document could not be rendered")
+            .hint("Ask for it as text/markdown.")
+    })
 }
 
 fn escaped(text: &str) -> String {

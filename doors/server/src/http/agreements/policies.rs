@@ -171,7 +171,7 @@ async fn show(
     let wait = wait(&app, asked.wait_ms);
     let wanted = Wanted { page: &page, source: &source, language: asked.language.as_deref() };
     match policies::document(&who, &app, &name, wanted, wait).await? {
-        Asked::Made(document) => shown(&headers, &document),
+        Asked::Made(document) => shown(&headers, &document).await,
         Asked::Making(job) => accepted(&name, &job),
     }
 }

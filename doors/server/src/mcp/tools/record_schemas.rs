@@ -208,10 +208,7 @@ pub(super) fn query(spaces: &[&Declaration]) -> Tool {
 }
 
 pub(super) fn near(spaces: &[&Declaration]) -> Tool {
-    let mut output =
-        answer(record(json!({ "distance_m": number("How far away it is, in metres.") })));
-    output["properties"]["cut_short"] =
-        flag("Whether nearer places may be missing: ask for a smaller circle.");
+    let output = answer(record(json!({ "distance_m": number("How far away it is, in metres.") })));
     tool(
         "record_near",
         "Find records near a place",
@@ -230,6 +227,7 @@ pub(super) fn near(spaces: &[&Declaration]) -> Tool {
                     "owner": text("Whose records, for those who may choose."),
                     "limit": limit(),
                     "cursor": cursor(),
+                    "budget": whole("How many entries may be read; a search that needs more is refused.", 1, 100_000),
                 }),
                 &["space", "lat", "lon", "radius_m"],
             ),

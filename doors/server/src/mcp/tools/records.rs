@@ -6,6 +6,7 @@ use rmcp::model::Tool;
 
 use super::{Call, Done, record_schemas as described};
 use crate::api::entries::Precondition;
+use crate::api::queries;
 use crate::api::records::{self, Change, Changed};
 use crate::api::spaces::{self, Reached, reach};
 use crate::app::App;
@@ -152,7 +153,7 @@ pub(super) async fn list(call: &Call) -> Result<Done> {
     let text = arguments.text();
     let asked: RecordListParameters = read(&text)?;
     let listing = asked.listing(&reached.space.declaration().key)?;
-    let listed = reached.space.list(&listing).await?;
+    let listed = queries::list(&call.who, &call.app, &reached, listing).await?;
     Ok(Done::Told(page_of_keys(&listed, reached.space.guarantee())))
 }
 
@@ -162,7 +163,7 @@ pub(super) async fn query(call: &Call) -> Result<Done> {
     let text = arguments.text();
     let asked: QuestionBody<'_> = read(&text)?;
     let query = asked.query(&reached.space.declaration().key)?;
-    Ok(Done::Told(page(&reached.space.query(&query).await?)))
+    Ok(Done::Told(queries::query(&call.who, &call.app, &reached, query, page).await?))
 }
 
 pub(super) async fn near(call: &Call) -> Result<Done> {
@@ -171,7 +172,7 @@ pub(super) async fn near(call: &Call) -> Result<Done> {
     let text = arguments.text();
     let asked: NearBody<'_> = read(&text)?;
     let near = asked.near(reached.space.declaration())?;
-    Ok(Done::Told(neighbours(&reached.space.near(&near).await?)))
+    Ok(Done::Told(queries::near(&call.who, &call.app, &reached, near, neighbours).await?))
 }
 
 pub(super) async fn delete(call: &Call) -> Result<Done> {
@@ -211,7 +212,7 @@ async fn remove_below(
     values: Bindings,
     confirm: Option<u64>,
 ) -> Result<Result<usize, Ask>> {
-    let count = records::count(reached, &values).await?;
+    let count = records::count(&call.who, &call.app, reached, &values).await?;
     if count == 0 {
         return Ok(Ok(0));
     }
@@ -236,6 +237,9 @@ pub(super) fn next(call: &Call, problem: &Problem) -> Option<String> {
             "read the resource of the space (resources/read of keyward://STORE/spaces/SPACE) for its \
              indexes; then call record_query with one of them, or with allow_scan: true."
                 .to_owned()
+        }
+        "too-expensive" => {
+            "call record_near again with a smaller radius_m or a smaller limit.".to_owned()
         }
         "key-mismatch" => "call record_list to see what keys look like.".to_owned(),
         "precondition-failed" => {

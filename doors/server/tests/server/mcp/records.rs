@@ -128,6 +128,11 @@ async fn records_are_listed_queried_and_found_by_place() {
 async fn what_is_wrong_says_what_to_call_next() {
     let server = served().await;
     let agent = Agent::new(&server);
+    for n in 0..3 {
+        let key = format!("shared:places:p{n}");
+        let place = json!({ "space": "places", "key": key, "value": { "lat": n, "lon": n } });
+        agent.call("record_save", place).await;
+    }
     for (tool, arguments, code, next) in [
         ("record_get", json!({ "space": "none", "key": NOTE }), "unknown-space", "notes, places"),
         ("record_get", json!({ "space": "notes", "key": "x:y" }), "key-mismatch", "record_list"),
@@ -154,6 +159,12 @@ async fn what_is_wrong_says_what_to_call_next() {
             json!({ "space": "notes", "lat": 1, "lon": 0, "radius_m": 1 }),
             "unknown-index",
             "",
+        ),
+        (
+            "record_near",
+            json!({ "space": "places", "lat": 1, "lon": 0, "radius_m": 1_000_000, "budget": 1 }),
+            "too-expensive",
+            "radius_m",
         ),
     ] {
         let said = agent.refused(tool, arguments.clone()).await;

@@ -1,0 +1,117 @@
+//! Queries of a space: within the server's bounds, beside the threads that answer requests.
+
+use keyward::Key;
+use keyward::records::{
+    self, Answer, BUDGET_MAX, Explanation, Listed, Listing, Near, Neighbours, Past, Query, Space,
+    Within,
+};
+
+use super::spaces::Reached;
+use crate::app::App;
+use crate::auth::Identity;
+use crate::problem::Result;
+
+/// One page of what a query asks for, as `shown` writes it.
+pub(crate) async fn query(
+    who: &Identity,
+    app: &App,
+    reached: &Reached<'_>,
+    mut query: Query,
+    shown: fn(&Answer) -> String,
+) -> Result<String> {
+    query.budget = bounded(app, query.budget);
+    beside(who, app, reached, |space| async move {
+        space.query(&query).await.map(|answer| shown(&answer))
+    })
+    .await
+}
+
+/// How a query is answered.
+pub(crate) async fn explain(
+    who: &Identity,
+    app: &App,
+    reached: &Reached<'_>,
+    mut query: Query,
+) -> Result<Explanation> {
+    query.budget = bounded(app, query.budget);
+    beside(who, app, reached, |space| async move { space.explain(&query).await }).await
+}
+
+/// The places nearest to a point, as `shown` writes them.
+pub(crate) async fn near(
+    who: &Identity,
+    app: &App,
+    reached: &Reached<'_>,
+    mut near: Near,
+    shown: fn(&Neighbours) -> String,
+) -> Result<String> {
+    near.budget = bounded(app, near.budget);
+    beside(
+        who,
+        app,
+        reached,
+        |space| async move { space.near(&near).await.map(|found| shown(&found)) },
+    )
+    .await
+}
+
+/// One page of the places in a box, as `shown` writes it.
+pub(crate) async fn within(
+    who: &Identity,
+    app: &App,
+    reached: &Reached<'_>,
+    mut within: Within,
+    shown: fn(&Answer) -> String,
+) -> Result<String> {
+    within.budget = bounded(app, within.budget);
+    beside(who, app, reached, |space| async move {
+        space.within(&within).await.map(|answer| shown(&answer))
+    })
+    .await
+}
+
+/// One page of a space's keys.
+pub(crate) async fn list(
+    who: &Identity,
+    app: &App,
+    reached: &Reached<'_>,
+    mut listing: Listing,
+) -> Result<Listed> {
+    listing.budget = bounded(app, listing.budget);
+    beside(who, app, reached, |space| async move { space.list(&listing).await }).await
+}
+
+/// Earlier versions of a record, the newest first.
+pub(crate) async fn history(
+    who: &Identity,
+    app: &App,
+    reached: &Reached<'_>,
+    key: Key,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<Vec<Past>> {
+    beside(who, app, reached, |space| async move { space.history(&key, before, limit).await }).await
+}
+
+/// How many entries are read for a page that asks for so many: one that may read fewer ends early, and
+/// goes on from its cursor. What no page may ask for is left to be refused.
+pub(crate) fn bounded(app: &App, budget: usize) -> usize {
+    match budget {
+        1..=BUDGET_MAX => budget.min(app.limits().query_reads_max.max(1)),
+        _ => budget,
+    }
+}
+
+async fn beside<T, F>(
+    who: &Identity,
+    app: &App,
+    reached: &Reached<'_>,
+    read: impl FnOnce(Space) -> F,
+) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = records::Result<T>> + Send + 'static,
+{
+    let read = read(reached.space.clone());
+    app.reads().run(who, reached.served.store(), async move { Ok(read.await?) }).await
+}
