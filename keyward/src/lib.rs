@@ -58,7 +58,9 @@ pub use keyward_registry as registry;
 pub use keyward_remote as remote;
 #[doc(inline)]
 pub use keyward_schema as schema;
-pub use open::{Compacted, capabilities, compact, open, open_existing, restore, url_beside};
+pub use open::{
+    Compacted, Salvaged, capabilities, compact, open, open_existing, restore, salvage, url_beside,
+};
 
 /// The README's example, so that it keeps compiling and running.
 #[cfg(doctest)]

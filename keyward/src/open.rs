@@ -1,10 +1,11 @@
 //! Engines by URL: the only place that names an adapter.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
-pub use keyward_embedded::Compacted;
 use keyward_embedded::Embedded;
-use keyward_engine::{Capabilities, Error, ErrorKind, Result, Store, StoreUrl, SystemClock};
+pub use keyward_embedded::{Compacted, Salvaged};
+use keyward_engine::{Capabilities, Error, ErrorKind, Result, Row, Store, StoreUrl, SystemClock};
 use keyward_memory::Memory;
 use keyward_postgres::Postgres;
 use keyward_remote::Remote;
@@ -157,6 +158,13 @@ pub async fn restore(url: &str, backup: &Path) -> Result<()> {
     let (directory, options) = embedded(url, "restored")?;
     let backup = backup.to_owned();
     blocking(move || keyward_embedded::restore(&directory, &backup, options)).await
+}
+
+/// Hands over every entry of a damaged embedded store that can still be read, in no promised order,
+/// until `take` says to stop. The store is not changed, and nobody may have it open. Blocks.
+pub fn salvage(url: &str, take: impl FnMut(Row) -> ControlFlow<()>) -> Result<Salvaged> {
+    let (directory, _) = embedded(url, "salvaged")?;
+    keyward_embedded::salvage(&directory, take)
 }
 
 fn embedded(url: &str, what: &str) -> Result<(std::path::PathBuf, keyward_embedded::Options)> {

@@ -56,7 +56,10 @@ impl Exit {
             "a file, directory or repository: cannot be opened, read or written there, or no space is \
              left",
         ),
-        (Self::Corrupt, "the stored data is damaged; restore a backup"),
+        (
+            Self::Corrupt,
+            "the stored data is damaged; restore a backup, or save the rest (export --salvage)",
+        ),
         (Self::TooOld, "the history asked for is not kept (watch --since)"),
         (
             Self::Differs,

@@ -4,7 +4,9 @@ use std::fmt;
 use std::io::{self, Write};
 
 use keyward::schema::Problems;
-use keyward::{ParseError, agents, agreements, cache, locks, migrate, queue, records, registry};
+use keyward::{
+    ErrorKind, ParseError, agents, agreements, cache, locks, migrate, queue, records, registry,
+};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -177,13 +179,22 @@ impl Failure {
     }
 }
 
+/// What to do about a damaged store, with the commands that do it.
+const DAMAGED: &str = "Stop using this store and keep a copy of it. Restore the latest backup into a new \
+                       directory: keyward -s embedded:NEW restore FILE. Without a backup, keyward export \
+                       --salvage > rest.jsonl saves what an embedded store still gives, and keyward -s \
+                       embedded:NEW import rest.jsonl reads it into a new one.";
+
+/// The hint of an error, in terms of commands.
+fn advice(hint: &'static str) -> &'static str {
+    if hint == ErrorKind::Corrupt.hint() { DAMAGED } else { hint }
+}
+
 impl From<keyward::Error> for Failure {
     fn from(error: keyward::Error) -> Self {
         let kind = error.kind();
-        Self {
-            retryable: kind.retryable(),
-            ..Self::new(kind.into(), kind.code(), error.to_string()).hint(kind.hint())
-        }
+        let failure = Self::new(kind.into(), kind.code(), error.to_string());
+        Self { retryable: kind.retryable(), ..failure.hint(advice(kind.hint())) }
     }
 }
 
@@ -192,7 +203,8 @@ macro_rules! from_errors_of {
     ($($service:ident),+) => {
         $(impl From<$service::Error> for Failure {
             fn from(error: $service::Error) -> Self {
-                let (exit, code, hint) = (Exit::from(&error), error.code(), error.hint());
+                let (exit, code) = (Exit::from(&error), error.code());
+                let hint = advice(error.hint());
                 let failure = Self::new(exit, code, error.to_string()).hint(hint);
                 Self { retryable: error.retryable(), ..failure }
             }
@@ -209,7 +221,7 @@ impl From<registry::Error> for Failure {
                 "Look at what would go (keyward sync NAME --plan); if it may, repeat the command with \
                  --allow-mass-delete."
             }
-            error => error.hint(),
+            error => advice(error.hint()),
         };
         let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
         Self { retryable: error.retryable(), ..failure }
@@ -222,7 +234,7 @@ impl From<records::Error> for Failure {
             records::Error::NeedsScan { .. } => {
                 "Name an index, or add --allow-scan to read it all."
             }
-            error => error.hint(),
+            error => advice(error.hint()),
         };
         let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
         Self { retryable: error.retryable(), ..failure }
@@ -256,7 +268,7 @@ impl From<Problems> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use keyward::{Error, ErrorKind, Key};
+    use keyward::{Error, Key};
 
     use super::*;
 
@@ -280,6 +292,18 @@ mod tests {
                 .to_owned()
                 + "\n"
         );
+    }
+
+    #[test]
+    fn a_damaged_store_says_how_to_restore_and_how_to_salvage() {
+        let failure = Failure::from(Error::new(ErrorKind::Corrupt, "data.mdb is damaged"));
+        assert_eq!(failure.code(), Exit::Corrupt.code());
+        let text = told(&failure, false);
+        for way in ["keyward -s embedded:NEW restore", "keyward export --salvage > rest.jsonl"] {
+            assert!(text.contains(way), "{text}");
+        }
+        let records = records::Error::from(Error::new(ErrorKind::Corrupt, "data.mdb is damaged"));
+        assert_eq!(told(&Failure::from(records), false), text);
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl<'e> Transaction<'e> {
     fn stored(&self, key: &Key) -> Result<Option<Record<'_>>> {
         let bytes = self.tables.entries.get(&self.txn, key.as_bytes());
         let bytes = bytes.map_err(|error| from_lmdb("cannot commit", error))?;
-        bytes.map(Record::read).transpose()
+        bytes.map(|bytes| Record::read_of(key.as_bytes(), bytes)).transpose()
     }
 
     fn has_ended(&self, record: &Record<'_>) -> bool {

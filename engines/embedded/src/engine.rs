@@ -59,6 +59,25 @@ impl Embedded {
     pub fn open_with(directory: &Path, options: Options, clock: impl Clock) -> Result<Self> {
         Ok(Self { shared: registry::open(directory, options, Box::new(clock))? })
     }
+
+    /// Does long work on the whole store, in a thread of its own.
+    fn apart(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Environment) -> Result<()> + Send + 'static,
+    ) -> BoxFuture<'static, Result<()>> {
+        let core = self.shared.core.clone();
+        Box::pin(async move {
+            let (done, result) = oneshot::channel();
+            thread::Builder::new()
+                .name(format!("keyward-{name}"))
+                .spawn(move || done.send(work(&core.environment)))
+                .map_err(|error| from_io(&format!("cannot start the {name} thread"), &error))?;
+            result.await.unwrap_or_else(|_| {
+                Err(Error::new(ErrorKind::Internal, format!("the {name} stopped in the middle")))
+            })
+        })
+    }
 }
 
 impl Shared {
@@ -151,16 +170,12 @@ impl Engine for Embedded {
     }
 
     fn backup<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            let (done, result) = oneshot::channel();
-            let (core, file) = (self.shared.core.clone(), file.to_owned());
-            thread::Builder::new()
-                .name("keyward-backup".to_owned())
-                .spawn(move || done.send(maintenance::backup(&core.environment, &file)))
-                .map_err(|error| from_io("cannot start the backup thread", &error))?;
-            result.await.unwrap_or_else(|_| {
-                Err(Error::new(ErrorKind::Internal, "the backup stopped in the middle"))
-            })
-        })
+        let file = file.to_owned();
+        self.apart("backup", move |environment| maintenance::backup(environment, &file))
+    }
+
+    fn verify<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<()>> {
+        let range = range.clone();
+        self.apart("verify", move |environment| environment.verify(&range))
     }
 }

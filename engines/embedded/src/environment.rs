@@ -1,21 +1,25 @@
 //! The LMDB environment of a store and its tables.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
 use keyward_engine::{Durability, Error, ErrorKind, Result};
+use keyward_key::KeyRange;
 
 use crate::Options;
 use crate::directory::data_file;
 use crate::error::{at, corrupt, from_lmdb, misplaced};
-use crate::record::{self, Record};
+use crate::pages::{self, Meta, PageFile};
 
 pub(crate) type Table = Database<'static, Bytes, Bytes>;
 
 /// The version of the format on disk that this build writes.
 const FORMAT: &[u8] = b"1";
+
+/// How often a read transaction is begun to find its meta page before a later one replaces it.
+const PINS_MAX: u32 = 1_000;
 
 /// A store's tables.
 #[derive(Clone, Copy)]
@@ -54,58 +58,33 @@ impl Environment {
         Ok(())
     }
 
-    /// Opens the environment of a store; `alone` says that no other process has it open.
+    /// Opens the environment of a store; `alone` says that no other process has it open. Refuses a
+    /// file that is found damaged, before LMDB follows what it says.
     pub(crate) fn open(directory: &Path, options: &Options, alone: bool) -> Result<Self> {
+        let data = data_file(directory);
+        let (file, newest) = PageFile::open(&data)?;
+        if alone {
+            pages::check_opening(&file, &newest)?;
+            lengthen(&data, &file, &newest)?;
+        }
         let env = open_env(directory, options)?;
-        let short = if alone { Short::find(&env, directory)? } else { None };
-        if let Some(short) = &short {
-            short.lengthen()?;
+        if !alone {
+            pinned(&env, pages::check_opening)?;
         }
-        let opened = open_tables(&env).and_then(|tables| {
-            let opened = Self { env, tables };
-            if short.is_some() {
-                opened.check()?;
-            }
-            Ok(opened)
-        });
-        match (opened, short) {
-            (Err(error), Some(short)) => Err(short.cut_off(error)),
-            (opened, _) => {
-                let opened = opened?;
-                let cleared = opened.env.clear_stale_readers();
-                cleared.map_err(|error| from_lmdb("cannot open the store", error))?;
-                Ok(opened)
-            }
-        }
+        let opened = Self { tables: open_tables(&env)?, env };
+        let cleared = opened.env.clear_stale_readers();
+        cleared.map_err(|error| from_lmdb("cannot open the store", error))?;
+        Ok(opened)
     }
 
-    /// Reads everything once.
-    pub(crate) fn check(&self) -> Result<()> {
-        let failed = |error| from_lmdb("cannot read the store", error);
-        let txn = self.read()?;
-        for row in self.tables.entries.iter(&txn).map_err(failed)? {
-            Record::read(row.map_err(failed)?.1)?;
-        }
-        for row in self.tables.log.iter(&txn).map_err(failed)? {
-            record::changes(row.map_err(failed)?.1)?;
-        }
-        for row in self.tables.ends.iter(&txn).map_err(failed)? {
-            record::split_end(row.map_err(failed)?.0)?;
-        }
-        Ok(())
+    /// Reads everything in a range once, and checks it as far as the format allows.
+    pub(crate) fn verify(&self, range: &KeyRange) -> Result<()> {
+        pinned(&self.env, |file, meta| pages::check(file, meta, range))
     }
 
     /// Begins a short read. If dead processes have filled the table of readers, it is cleared once.
     pub(crate) fn read(&self) -> Result<RoTxn<'_, WithTls>> {
-        let error = match self.env.read_txn() {
-            Ok(txn) => return Ok(txn),
-            Err(error) => error,
-        };
-        let cleared = match error {
-            heed::Error::Mdb(heed::MdbError::ReadersFull) => self.env.clear_stale_readers(),
-            error => Err(error),
-        };
-        cleared.and_then(|_| self.env.read_txn()).map_err(|error| from_lmdb("cannot read", error))
+        read(&self.env)
     }
 
     /// Closes the environment and waits until it is closed.
@@ -132,47 +111,50 @@ fn open_env(directory: &Path, options: &Options) -> Result<Env> {
     })
 }
 
-/// A data file that is shorter than its own account of pages.
-///
-/// LMDB leaves one behind when the last pages were free again before they were written; or the file
-/// was cut off. Reading a mapped page beyond the end kills the process, so the file is lengthened,
-/// and then everything is read once: what was cut off reads as zeros, which no table contains.
-struct Short {
-    file: PathBuf,
-    found: u64,
-    expected: u64,
+fn read(env: &Env) -> Result<RoTxn<'_, WithTls>> {
+    let error = match env.read_txn() {
+        Ok(txn) => return Ok(txn),
+        Err(error) => error,
+    };
+    let cleared = match error {
+        heed::Error::Mdb(heed::MdbError::ReadersFull) => env.clear_stale_readers(),
+        error => Err(error),
+    };
+    cleared.and_then(|_| env.read_txn()).map_err(|error| from_lmdb("cannot read", error))
 }
 
-impl Short {
-    fn find(env: &Env, directory: &Path) -> Result<Option<Self>> {
-        let page_size = u64::from(env.unnamed_database_stat().page_size);
-        let expected = (env.info().last_page_number as u64 + 1) * page_size;
-        let found = env.real_disk_size();
-        let found = found.map_err(|error| from_lmdb("cannot read the store's size", error))?;
-        let short = Self { file: data_file(directory), found, expected };
-        Ok((found < expected).then_some(short))
+/// Checks a snapshot that writers leave alone, while others write. Damage counts if it is found
+/// twice: nobody is told to restore a backup because of a read that met a write.
+fn pinned(env: &Env, check: impl Fn(&PageFile, &Meta) -> Result<()>) -> Result<()> {
+    match pinned_once(env, &check) {
+        Err(error) if error.kind() == ErrorKind::Corrupt => pinned_once(env, &check),
+        checked => checked,
     }
+}
 
-    fn lengthen(&self) -> Result<()> {
-        self.set_len(self.expected)
+fn pinned_once(env: &Env, check: impl Fn(&PageFile, &Meta) -> Result<()>) -> Result<()> {
+    let path = data_file(env.path());
+    for _ in 0..PINS_MAX {
+        // As long as it lives, the pages of its snapshot are not written to. Its meta page may be.
+        let txn = read(env)?;
+        let (file, _) = PageFile::open(&path)?;
+        if let Some(meta) = file.meta_of(txn.id() as u64)? {
+            return check(&file, &meta);
+        }
     }
+    Err(corrupt(format!("{} is damaged: no meta page is of the last transaction", path.display())))
+}
 
-    /// Puts the file back to the length it had, and says what is wrong with it.
-    fn cut_off(&self, error: Error) -> Error {
-        let Self { file, found, expected } = self;
-        // It is refused anyway; longer than it was, it is no worse.
-        let _ = self.set_len(*found);
-        corrupt(format!(
-            "{} is {found} bytes long and should be {expected}: it was cut off",
-            file.display()
-        ))
-        .caused_by(error)
+/// Lengthens a data file that is shorter than its own account of pages, after a check has found that
+/// all of the missing ones are free: LMDB does not write pages at the end that were free again before
+/// the commit. Reading a mapped page beyond the end would end the process.
+fn lengthen(data: &Path, file: &PageFile, newest: &Meta) -> Result<()> {
+    let expected = file.expected_length(newest);
+    if file.length() >= expected {
+        return Ok(());
     }
-
-    fn set_len(&self, length: u64) -> Result<()> {
-        let file = File::options().write(true).open(&self.file);
-        file.and_then(|file| file.set_len(length)).map_err(at("cannot lengthen", &self.file))
-    }
+    let opened = File::options().write(true).open(data);
+    opened.and_then(|file| file.set_len(expected)).map_err(at("cannot lengthen", data))
 }
 
 fn open_tables(env: &Env) -> Result<Tables> {

@@ -29,7 +29,13 @@ pub(crate) fn from_lmdb(doing: &str, error: heed::Error) -> Error {
             MdbError::PageNotFound
             | MdbError::Corrupted
             | MdbError::Invalid
-            | MdbError::VersionMismatch => (ErrorKind::Corrupt, "the data file is damaged"),
+            | MdbError::VersionMismatch
+            // What only a tree can cause that is not as LMDB left it.
+            | MdbError::CursorFull
+            | MdbError::PageFull
+            | MdbError::BadTxn
+            | MdbError::Incompatible
+            | MdbError::Problem => (ErrorKind::Corrupt, "the data file is damaged"),
             _ => (ErrorKind::Internal, "LMDB refused"),
         },
         heed::Error::Io(error) => return from_io(doing, error),

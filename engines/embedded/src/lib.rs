@@ -16,11 +16,13 @@ mod error;
 mod history;
 mod maintenance;
 mod options;
+mod pages;
 mod place;
 mod read;
 mod record;
 mod registry;
 
 pub use engine::Embedded;
-pub use maintenance::{Compacted, compact, restore};
+pub use maintenance::{Compacted, compact, restore, salvage};
 pub use options::Options;
+pub use pages::Salvaged;

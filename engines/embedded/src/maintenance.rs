@@ -1,11 +1,13 @@
 //! Whole-store work: backup, restore, compaction.
 
 use std::fs::{self, File};
+use std::ops::ControlFlow;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use heed::CompactionOption;
-use keyward_engine::{Clock, Result, SystemClock};
+use keyward_engine::{Clock, Result, Row, SystemClock};
+use keyward_key::KeyRange;
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
@@ -14,6 +16,7 @@ use crate::commit::{Failure, Transaction, latest_revision};
 use crate::directory::{Gate, data_file, holds_store, sync};
 use crate::environment::Environment;
 use crate::error::{at, corrupt, from_lmdb, misplaced};
+use crate::pages::{self, Salvaged};
 use crate::registry::wait_if_closing;
 
 /// What compaction did.
@@ -28,12 +31,14 @@ pub struct Compacted {
 /// How many expired entries compaction reclaims in one transaction.
 const RECLAIMED_AT_ONCE: usize = 10_000;
 
-/// Writes a consistent copy of an open store into a new file, while others read and write.
+/// Writes a consistent copy of an open store into a new file, while others read and write. A damaged
+/// store is refused: its copy would be as damaged, and take the place of a better one.
 pub(crate) fn backup(environment: &Environment, file: &Path) -> Result<()> {
     let exists = || misplaced(format!("{} exists already", file.display()));
     if file.exists() {
         return Err(exists());
     }
+    environment.verify(&KeyRange::all())?;
     let unfinished = unfinished(file);
     copy(environment, &unfinished)?;
     let moved = rustix::fs::renameat_with(CWD, &unfinished, CWD, file, RenameFlags::NOREPLACE);
@@ -67,7 +72,8 @@ pub fn restore(directory: &Path, backup: &Path, options: Options) -> Result<()> 
         fs::copy(backup, &data).map_err(at("cannot copy", backup))?;
         private(&data)?;
         let environment = Environment::open(place, &options, true)?;
-        let checked = environment.check().and_then(|()| skip_revisions(&environment));
+        let checked =
+            environment.verify(&KeyRange::all()).and_then(|()| skip_revisions(&environment));
         environment.close();
         checked
     })
@@ -89,12 +95,26 @@ pub fn compact(directory: &Path, options: Options) -> Result<Compacted> {
     let bytes_before = size()?;
     gate.create(|place| {
         let environment = Environment::open(gate.path(), &options, true)?;
-        let copied = reclaim_all(&environment, &options)
+        let copied = environment
+            .verify(&KeyRange::all())
+            .and_then(|()| reclaim_all(&environment, &options))
             .and_then(|()| copy(&environment, &data_file(place)));
         environment.close();
         copied
     })?;
     Ok(Compacted { bytes_before, bytes_after: size()? })
+}
+
+/// Hands over every entry of a store that can still be read, in no promised order, until told to
+/// stop: for a store that is damaged. The store is not changed. Nobody may have it open. Blocks.
+pub fn salvage(directory: &Path, mut take: impl FnMut(Row) -> ControlFlow<()>) -> Result<Salvaged> {
+    if !holds_store(directory)? {
+        return Err(misplaced(format!("there is no store in {}", directory.display())));
+    }
+    let gate = Gate::lock(directory)?;
+    wait_if_closing(gate.path())?;
+    let _alone = gate.enter_alone()?;
+    pages::salvage(&data_file(gate.path()), &SystemClock, &mut take)
 }
 
 /// Copies a store into a new file, which nobody else may read.

@@ -38,7 +38,7 @@ impl Environment {
         let Some(bytes) = found.map_err(|error| from_lmdb("cannot read", error))? else {
             return Ok(None);
         };
-        let record = Record::read(bytes)?;
+        let record = Record::read_of(key.as_bytes(), bytes)?;
         Ok((!record.is_expired(now)).then(|| record.to_entry(Bytes::copy_from_slice)))
     }
 
@@ -73,7 +73,7 @@ fn gather<'t>(
     let mut passed: Option<&[u8]> = None;
     for row in rows {
         let (key, record) = row.map_err(|error| from_lmdb("cannot scan", error))?;
-        let record = Record::read(record)?;
+        let record = Record::read_of(key, record)?;
         let live = !record.is_expired(now);
         let full = live && page.rows.len() == scan.limit;
         if full || bytes >= PAGE_BYTES_MAX || expired == PAGE_EXPIRED_MAX {

@@ -49,6 +49,14 @@ impl<'a> Record<'a> {
         Self::split(bytes).ok_or_else(|| corrupt("an entry in the data file is damaged"))
     }
 
+    /// The record of a key, which the error names.
+    pub(crate) fn read_of(key: &[u8], bytes: &'a [u8]) -> Result<Self, Error> {
+        Self::split(bytes).ok_or_else(|| {
+            let key = Key::from_stored(key.to_vec());
+            corrupt(format!("the entry {key} in the data file is damaged"))
+        })
+    }
+
     fn split(bytes: &'a [u8]) -> Option<Self> {
         let (&flags, rest) = bytes.split_first()?;
         if flags & !(HAS_EXPIRY | HAS_METADATA) != 0 {
@@ -60,7 +68,9 @@ impl<'a> Record<'a> {
         let mut expires = None;
         if flags & HAS_EXPIRY != 0 {
             let (expiry, after) = rest.split_first_chunk()?;
-            (expires, rest) = (Some(i64::from_be_bytes(*expiry)), after);
+            let expiry = i64::from_be_bytes(*expiry);
+            Timestamp::from_millisecond(expiry).ok()?;
+            (expires, rest) = (Some(expiry), after);
         }
         let mut metadata = None;
         if flags & HAS_METADATA != 0 {
@@ -68,7 +78,8 @@ impl<'a> Record<'a> {
             let (found, after) = after.split_at_checked(u32::from_be_bytes(*length) as usize)?;
             (metadata, rest) = (Some(found), after);
         }
-        Some(Self { version, expires, metadata, value: rest })
+        let sound = metadata.is_none_or(|it| it.first() == Some(&b'{') && is_framed(it));
+        (sound && is_framed(rest)).then_some(Self { version, expires, metadata, value: rest })
     }
 
     pub(crate) fn is_expired(&self, now: &Now) -> bool {
@@ -86,6 +97,34 @@ impl<'a> Record<'a> {
                 .map(|ms| Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)),
         }
     }
+}
+
+/// Whether the first and the last byte are those of JSON: all that a read can afford to look at.
+fn is_framed(json: &[u8]) -> bool {
+    match json {
+        [b'{', .., b'}'] | [b'[', .., b']'] | [b'"', .., b'"'] => true,
+        [first, ..] if first.is_ascii_digit() || *first == b'-' => {
+            json.last().is_some_and(u8::is_ascii_digit)
+        }
+        _ => matches!(json, b"true" | b"false" | b"null"),
+    }
+}
+
+/// Everything that can be checked of a row of `entries`; else what is wrong with it.
+pub(crate) fn check<'r>(key: &[u8], bytes: &'r [u8]) -> Result<(Key, Record<'r>), String> {
+    let shown = Key::from_stored(key.to_vec());
+    let key = Key::from_bytes(key.to_vec())
+        .map_err(|_| format!("the key {:?} is none", shown.to_string()))?;
+    let record = Record::split(bytes).ok_or_else(|| format!("the entry {key} is damaged"))?;
+    for (what, json) in [("value", Some(record.value)), ("metadata", record.metadata)] {
+        let Some(json) = json else { continue };
+        let stored = Bytes::copy_from_slice(json);
+        // White space between tokens was taken out before it was stored.
+        if Json::parse(stored.clone()).ok() != Some(Json::from_stored(stored)) {
+            return Err(format!("the {what} of {key} is not JSON"));
+        }
+    }
+    Ok((key, record))
 }
 
 /// The time of an operation, read only if something that can expire is met.

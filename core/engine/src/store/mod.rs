@@ -155,6 +155,12 @@ impl Store {
         self.engine.stats().await
     }
 
+    /// Reads everything in a range and checks it, on engines that stand for their files themselves:
+    /// before work that reads all of it anyway. Damage is an error of the kind `Corrupt`.
+    pub async fn verify(&self, range: &KeyRange) -> Result<()> {
+        self.engine.verify(range).await
+    }
+
     /// Writes a copy of the whole store, consistent at one moment while others write, into a new
     /// file, on engines that can.
     pub async fn backup(&self, file: &Path) -> Result<()> {

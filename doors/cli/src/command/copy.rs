@@ -3,7 +3,7 @@ use std::cell::RefCell;
 use clap::Args;
 use indicatif::HumanCount;
 use keyward::migrate::{Copied, Copy, Difference, Verified, verify};
-use keyward::{Consistency, Store};
+use keyward::{Consistency, KeyRange, Store};
 use serde::Serialize;
 
 use crate::args::{self, Target};
@@ -64,6 +64,8 @@ pub async fn run(arguments: Arguments, on: &Target, output: &mut Output) -> Resu
     let target = keyward::open(&target).await;
     let target = target.map_err(|error| Failure::from(error).at("the target"))?;
     let mut interrupt = Interrupt::listen().await;
+    let whole = source.verify(&KeyRange::all()).await;
+    whole.map_err(|error| Failure::from(error).at("the source"))?;
     let total = source.stats().await?.entries;
 
     let progress = Progress::counted("copying", "entries", Some(total), output);

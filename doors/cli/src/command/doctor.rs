@@ -1,7 +1,7 @@
 use clap::Args;
 use indicatif::HumanCount;
-use keyward::SystemClock;
 use keyward::migrate::{Doctor, Probed, Report, probe};
+use keyward::{KeyRange, SystemClock};
 use serde::Serialize;
 
 use super::migrate::Waiting;
@@ -17,7 +17,8 @@ use crate::progress::Progress;
 /// no index, values that do not fit their schema or a limit, marks that writers left, and indexes
 /// that are not as declared. Others may read and write meanwhile: on engines without commits of
 /// several keys, what may be a writer's work is looked at again after a second. --repair removes and adds index
-/// entries and removes marks; it never touches a record. Exits with 10 if something is left.
+/// entries and removes marks; it never touches a record. Exits with 10 if something is left, and with 8
+/// if the data file of an embedded store is damaged.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward doctor
@@ -56,6 +57,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
             true => Some(probe(records.store(), &SystemClock).await?),
             false => None,
         };
+        records.store().verify(&KeyRange::all()).await?;
         let entries = records.store().stats().await?.entries;
         let progress = Progress::counted("examining", "keys", Some(entries), output);
         let doctor = Doctor::new(records).knowing(roots).repair(arguments.repair).pausing(Waiting);

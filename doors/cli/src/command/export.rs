@@ -1,10 +1,12 @@
+mod salvage;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::HumanCount;
-use keyward::{KeyRange, Prefix, Store, Want};
+use keyward::{Entry, ErrorKind, Json, Key, KeyRange, Prefix, Store, Want};
 use serde::Serialize;
 
 use crate::args::Target;
@@ -21,10 +23,15 @@ use crate::progress::Progress;
 /// In key order, one line each with key, value, and metadata and expiry if there are any; values
 /// byte for byte as they are stored. import reads it. A store that changes meanwhile is read page by
 /// page, each at its own moment; for a copy of one moment there is backup.
+///
+/// A damaged store is refused with exit code 8. --salvage exports what can still be read of a damaged
+/// embedded store, in any order: nobody may have it open meanwhile, and it is not changed. It says on
+/// standard error what was skipped, and exits with 8 if anything is damaged.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward export > all.jsonl
   keyward export user:7 -o ada.jsonl
+  keyward export --salvage > rest.jsonl
   keyward -s embedded:./data export | keyward -s embedded:./copy import"#)]
 pub struct Arguments {
     /// Export what lies below this prefix, for example user:7; everything if left out
@@ -32,6 +39,9 @@ pub struct Arguments {
     /// Write to this file, which appears, or is replaced, once it is whole
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Export what can still be read of a damaged embedded store
+    #[arg(long)]
+    salvage: bool,
 }
 
 #[derive(Serialize)]
@@ -42,7 +52,13 @@ struct Done {
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     let prefix = super::prefix(arguments.prefix.as_deref())?;
+    if arguments.salvage {
+        return salvage::run(&prefix, arguments.output.as_deref(), target, output).await;
+    }
     let store = target.open_existing().await?;
+    let checking = Progress::working("checking", output);
+    store.verify(&KeyRange::under(&prefix)).await?;
+    drop(checking);
     let Some(file) = arguments.output else {
         let progress = if output.terminal() {
             Progress::none()
@@ -83,6 +99,7 @@ async fn export(
         lines.clear();
         for row in &rows {
             let Some(entry) = &row.entry else { continue };
+            refuse_damaged(&row.key, entry)?;
             line::write(&mut lines, &row.key, entry, Fields::Portable);
             lines.push(b'\n');
         }
@@ -91,6 +108,22 @@ async fn export(
         progress.advance(rows.len() as u64);
     }
     Ok(exported)
+}
+
+/// What is no JSON makes no line: a damaged store may hold anything.
+fn refuse_damaged(key: &Key, entry: &Entry) -> Result {
+    let is_json = |json: &Json| Json::parse(json.to_bytes()).is_ok_and(|parsed| parsed == *json);
+    let what = if Key::from_bytes(key.to_bytes()).is_err() {
+        "the key is not valid"
+    } else if !is_json(&entry.value) {
+        "the value is not JSON"
+    } else if !entry.metadata.as_ref().is_none_or(is_json) {
+        "the metadata is not JSON"
+    } else {
+        return Ok(());
+    };
+    let message = format!("the entry {key} is damaged: {what}");
+    Err(keyward::Error::new(ErrorKind::Corrupt, message).into())
 }
 
 async fn into_file(store: &Store, prefix: &Prefix, file: &Path, output: &Output) -> Result<u64> {

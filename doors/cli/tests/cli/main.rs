@@ -11,6 +11,7 @@ mod config;
 mod consumers;
 mod copying;
 mod crowd;
+mod damage;
 mod desks;
 mod discretion;
 mod doctoring;

@@ -4,6 +4,7 @@
 
 mod child;
 mod conformance;
+mod damage;
 mod format;
 mod kill_steps;
 mod kills;

@@ -334,6 +334,13 @@ impl Engine for FaultyEngine {
         })
     }
 
+    fn verify<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.alive()?;
+            self.inner.verify(range).await
+        })
+    }
+
     fn backup<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             self.alive()?;

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use keyward::Data;
+use keyward::{Data, ErrorKind};
 use keyward_server::{
     Config, RegistryConfig, STORE_DEFAULT, Server, StartError, TRACED, Traces, without_schema,
 };
@@ -318,6 +318,11 @@ pub(super) fn log(form: LogForm, filter: EnvFilter, traces: Option<&Traces>) {
 }
 
 pub(super) fn not_started(error: StartError) -> Failure {
+    if let StartError::Stores(problem) = &error
+        && problem.code() == ErrorKind::Corrupt.code()
+    {
+        return keyward::Error::new(ErrorKind::Corrupt, error.to_string()).into();
+    }
     let hint = match &error {
         StartError::Listen { .. } => {
             "Choose another address: --listen 127.0.0.1:0 takes a free port."
