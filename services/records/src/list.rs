@@ -138,7 +138,7 @@ impl Space {
             let position = question.position(cursor, self.shared.clock.now())?;
             range = past(&range, &position, listing.order)?;
         }
-        let level = listing.depth.map(|depth| prefix.depth() + depth);
+        let level = listing.depth.map(|depth| prefix.depth().saturating_add(depth));
         let (items, position) = self.list_items(listing, range, level).await?;
         let next = match position {
             Some(position) => {

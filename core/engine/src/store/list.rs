@@ -106,7 +106,7 @@ impl Store {
         }
 
         let limit = list.limit.min(self.limits.scan_rows_max);
-        let level = list.prefix.depth() + depth;
+        let level = list.prefix.depth().saturating_add(depth);
         let mut remaining = KeyRange::under(&list.prefix);
         if let Some(cursor) = &list.after {
             remaining = past(&remaining, &listed_at(cursor)?, list.order);

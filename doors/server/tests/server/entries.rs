@@ -132,6 +132,9 @@ async fn a_listing_is_paged_by_a_cursor_that_cannot_be_changed() {
 
     let levels = told(200, server.get("/v1/stores/main/entries?depth=1")).await;
     assert_eq!(levels["items"], json!([{"prefix": "a:"}, {"prefix": "ab:"}]));
+    // Deeper than any key can be.
+    let keys = told(200, list(&format!("&depth={}", usize::MAX))).await;
+    assert_eq!(keys["items"][0]["key"], "a:00");
     let values = told(200, list("&values=true")).await;
     assert_eq!(values["items"][3]["value"], json!(3));
 }

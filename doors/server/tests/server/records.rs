@@ -206,6 +206,9 @@ async fn a_listing_is_paged_by_a_cursor_of_its_own() {
 
     let users = told(200, list("&depth=1")).await;
     assert_eq!(users["items"], json!([{"prefix": "user:ada:"}, {"prefix": "user:bob:"}]));
+    // Deeper than any key can be.
+    let keys = told(200, list(&format!("&prefix=user:ada:&depth={}", usize::MAX))).await;
+    assert_eq!(keys["items"][0]["key"], "user:ada:notes:n00");
     refused(400, "key-mismatch", list("&prefix=system:")).await;
     refused(400, "bad-query", list("&depth=0")).await;
     refused(400, "bad-query", list("&budget=0")).await;
