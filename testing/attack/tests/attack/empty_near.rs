@@ -26,7 +26,7 @@ fn station(n: usize) -> (String, Value) {
 #[test]
 fn searches_that_match_nothing_do_not_delay_others() {
     let scale = Scale::from_env();
-    let searchers = scale.choose(30, 100);
+    let searchers = scale.choose(60, 100);
     let time = scale.choose(Duration::from_secs(2), Duration::from_secs(20));
     let sandbox = Sandbox::new();
     sandbox.seed((0..scale.choose(4_000, 40_000)).map(station));

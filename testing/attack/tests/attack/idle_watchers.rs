@@ -17,21 +17,21 @@ use crate::http;
 use crate::scene::Scene;
 use crate::server::allow_open_files;
 
-/// Keys of one commit, and how long each is: together an event of about 200 KiB.
-const KEYS: usize = 500;
 const KEY_BYTES: usize = 400;
 
 /// A commit that makes a large event.
-fn commit(round: u64) -> Value {
+fn commit(keys: usize, round: u64) -> Value {
     let filler = "x".repeat(KEY_BYTES);
     let put = |n| json!({"put": {"key": format!("user:eve0:w:{filler}:{n:04}"), "value": round}});
-    json!({"writes": (0..KEYS).map(put).collect::<Vec<_>>()})
+    json!({"writes": (0..keys).map(put).collect::<Vec<_>>()})
 }
 
 #[test]
 fn watchers_that_do_not_read_take_no_memory_without_end() {
     let scale = Scale::from_env();
     let watchers = scale.choose(200, 2_000);
+    // In the deep form an event has about 200 KiB.
+    let keys = scale.choose(50, 500);
     let time = scale.choose(Duration::from_secs(3), Duration::from_secs(30));
     allow_open_files(watchers as u64 + 1_000);
     let scene = Scene::set(1, &[]);
@@ -57,7 +57,7 @@ fn watchers_that_do_not_read_take_no_memory_without_end() {
                 .header("host", "localhost")
                 .header("authorization", format!("Bearer {key}"))
                 .header("content-type", "application/json")
-                .body(Full::new(Bytes::from(commit(commits).to_string())))
+                .body(Full::new(Bytes::from(commit(keys, commits).to_string())))
                 .unwrap();
             let answer = writer.send(request, None).await;
             let status = answer.as_ref().map(|answer| answer.status);

@@ -45,6 +45,9 @@ root = "page:{page}"
 paths = ["policies", "policies:{policy}"]
 "#;
 
+/// The store of the schema, for commands that work on entries.
+pub const STORE: &str = "embedded:./data";
+
 /// The command under test: `KEYWARD_BINARY`, or the one that was built along with the tests.
 fn binary() -> PathBuf {
     if let Some(binary) = env::var_os("KEYWARD_BINARY") {
@@ -101,7 +104,8 @@ impl Sandbox {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        // A command that fails may not read everything; its status tells.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let output = child.wait_with_output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {told}");
@@ -113,7 +117,7 @@ impl Sandbox {
         let lines: String = entries
             .map(|(key, value)| format!("{}\n", serde_json::json!({"key": key, "value": value})))
             .collect();
-        self.ok(&["import"], &lines);
+        self.ok(&["-s", STORE, "import"], &lines);
         self.ok(&["migrate", "--yes"], "");
     }
 

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 use crate::http;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{STORE, Sandbox};
 use crate::scene::Scene;
 use crate::server::signal;
 
@@ -25,7 +25,7 @@ struct Writer(Child);
 
 impl Writer {
     fn start(sandbox: &Sandbox) -> Self {
-        let mut command = sandbox.command(&["import"]);
+        let mut command = sandbox.command(&["-s", STORE, "import"]);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();

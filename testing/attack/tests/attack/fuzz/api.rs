@@ -4,6 +4,15 @@ use std::path::Path;
 
 use serde_json::Value;
 
+/// Beginnings of paths of entries and records.
+const DATA: [&str; 5] = [
+    "/v1/spaces/{space}/",
+    "/v1/stores/{store}/entries",
+    "/v1/stores/{store}/get",
+    "/v1/stores/{store}/raw/",
+    "/v1/stores/{store}/watch",
+];
+
 /// One method of one path.
 pub struct Operation {
     pub method: String,
@@ -12,6 +21,8 @@ pub struct Operation {
     pub parameters: Vec<Value>,
     /// The content type of the body and its schema.
     pub body: Option<(String, Value)>,
+    /// Whether it reads or writes entries or records, where most is to be found.
+    pub is_data: bool,
 }
 
 /// The description of the API.
@@ -37,7 +48,8 @@ impl Api {
                     .map(|(kind, content)| (kind.clone(), content["schema"].clone()));
                 let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
                 let (method, path) = (method.to_uppercase(), path.clone());
-                operations.push(Operation { method, path, parameters, body });
+                let is_data = DATA.iter().any(|start| path.starts_with(start));
+                operations.push(Operation { method, path, parameters, body, is_data });
             }
         }
         assert!(operations.len() > 100, "the description has {} operations", operations.len());

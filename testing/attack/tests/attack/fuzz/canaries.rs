@@ -35,7 +35,7 @@ const CREDENTIALS: [(&str, &str); 8] = [
     ("key-canary", r#"{"name": "canary-7f3a-of-a-key", "user": "zoe"}"#),
 ];
 
-const CANARIES: [Canary; 7] = [
+const CANARIES: [Canary; 9] = [
     Canary {
         text: "canary-19c4-of-ada",
         key: Some("user:ada:notes:secret"),
@@ -62,6 +62,17 @@ const CANARIES: [Canary; 7] = [
         text: "canary-41aa-of-a-user",
         key: Some("user:ada:plain:entry"),
         readers: &["ada", "admin"],
+    },
+    // Names of records are as secret as what they hold.
+    Canary {
+        text: "canary-93d7-of-staff",
+        key: Some("shared:staff:canary-93d7-of-staff"),
+        readers: &["hana", "admin"],
+    },
+    Canary {
+        text: "canary-b05c-of-bob",
+        key: Some("user:bob:diary:canary-b05c-of-bob"),
+        readers: &["admin"],
     },
     // Keys are records below system:server.
     Canary { text: "canary-7f3a-of-a-key", key: None, readers: &["admin"] },

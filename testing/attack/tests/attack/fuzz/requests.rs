@@ -125,6 +125,9 @@ impl<'a> Generator<'a> {
     fn attempt(&mut self) -> Option<(Request<Full<Bytes>>, Random)> {
         let api = self.api;
         let operation = &api.operations[self.rng.usize(..api.operations.len())];
+        if !operation.is_data && self.rng.bool() {
+            return None;
+        }
         let credential = self.credentials[self.rng.usize(..self.credentials.len())].clone();
         let mut method = operation.method.clone();
         if self.one_in(20) {
