@@ -111,8 +111,11 @@ pub struct LimitSettings {
     pub header_time_max: Option<Span>,
     pub body_time_max: Option<Span>,
     pub answer_time_max: Option<Span>,
+    pub write_time_max: Option<Span>,
     pub connections_max: Option<Count>,
+    pub connections_per_address_max: Option<Count>,
     pub requests_max: Option<Count>,
+    pub bodies_bytes_max: Option<Count>,
     pub watches_max: Option<Count>,
     pub query_reads_max: Option<Count>,
     pub reads_max: Option<Count>,
@@ -269,12 +272,29 @@ impl Count {
     const MAX: usize = 1 << 30;
 }
 
+impl TryFrom<usize> for Count {
+    type Error = String;
+
+    fn try_from(count: usize) -> Result<Self, String> {
+        match count {
+            1..=Self::MAX => Ok(Self(count)),
+            _ => Err(format!("{count} is not from 1 to {}", Self::MAX)),
+        }
+    }
+}
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let count = text.parse::<usize>();
+        count.map_err(|_| format!("{text:?} is not from 1 to {}", Self::MAX))?.try_into()
+    }
+}
+
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match usize::deserialize(deserializer)? {
-            count @ 1..=Self::MAX => Ok(Self(count)),
-            count => Err(D::Error::custom(format!("{count} is not from 1 to {}", Self::MAX))),
-        }
+        usize::deserialize(deserializer)?.try_into().map_err(D::Error::custom)
     }
 }
 
@@ -454,8 +474,11 @@ impl LimitSettings {
             header_time_max: span(self.header_time_max, usual.header_time_max),
             body_time_max: span(self.body_time_max, usual.body_time_max),
             answer_time_max: span(self.answer_time_max, usual.answer_time_max),
+            write_time_max: span(self.write_time_max, usual.write_time_max),
             connections_max: count(self.connections_max, usual.connections_max),
+            connections_per_address_max: self.connections_per_address_max.map(|count| count.0),
             requests_max: count(self.requests_max, usual.requests_max),
+            bodies_bytes_max: count(self.bodies_bytes_max, usual.bodies_bytes_max),
             watches_max: count(self.watches_max, usual.watches_max),
             query_reads_max: count(self.query_reads_max, usual.query_reads_max),
             reads_max: count(self.reads_max, usual.reads_max),
@@ -471,8 +494,11 @@ impl LimitSettings {
             header_time_max: Some(Span(limits.header_time_max)),
             body_time_max: Some(Span(limits.body_time_max)),
             answer_time_max: Some(Span(limits.answer_time_max)),
+            write_time_max: Some(Span(limits.write_time_max)),
             connections_max: Some(Count(limits.connections_max)),
+            connections_per_address_max: Some(Count(limits.connections_of_one_address())),
             requests_max: Some(Count(limits.requests_max)),
+            bodies_bytes_max: Some(Count(limits.bodies_bytes_max)),
             watches_max: Some(Count(limits.watches_max)),
             query_reads_max: Some(Count(limits.query_reads_max)),
             reads_max: Some(Count(limits.reads_max)),

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use keyward::agents::Agents;
 use keyward::schema::Schema;
 use keyward::{Clock, Data, Store};
-use tokio::sync::Semaphore;
 
 use crate::agreements::Agreements;
 use crate::audit::{self, Audit, AuditLog, Scribe};
@@ -15,6 +14,7 @@ use crate::auth::{Auth, Keys, StartToken, Tokens};
 use crate::config::{Config, Limits};
 use crate::lifecycle::Lifecycle;
 use crate::limits::{Throttle, Usage};
+use crate::log_summary::LogSummary;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, Result};
 use crate::reads::Reads;
@@ -22,6 +22,9 @@ use crate::registries::Registries;
 use crate::shares::Shares;
 use crate::stores::{Served, Stores};
 use crate::waits::Waits;
+
+/// Of so many request slots, one more request may be worked on while its body arrives.
+const STREAMS_PART: usize = 8;
 
 /// What every request is answered from. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -42,7 +45,10 @@ struct Inner {
     limits: Limits,
     lifecycle: Lifecycle,
     metrics: Metrics,
-    requests: Semaphore,
+    requests: Shares,
+    streams: Shares,
+    bodies: Shares,
+    refusals: LogSummary,
     watches: Shares,
     reads: Reads,
     waits: Waits,
@@ -85,7 +91,10 @@ impl App {
             lifecycle,
             metrics,
             waits: Waits::new(&config.limits),
-            requests: Semaphore::new(config.limits.requests_max),
+            requests: Shares::halved(config.limits.requests_max),
+            streams: Shares::new((config.limits.requests_max / STREAMS_PART).max(1)),
+            bodies: Shares::halved(config.limits.bodies_bytes_max),
+            refusals: LogSummary::default(),
             run,
             watches: Shares::new(config.limits.watches_max),
             reads: Reads::new(&config.limits)?,
@@ -167,9 +176,24 @@ impl App {
         &self.0.metrics
     }
 
-    /// One permit for each request that may be under way.
-    pub fn requests(&self) -> &Semaphore {
+    /// One slot for each request that may be worked on.
+    pub fn requests(&self) -> &Shares {
         &self.0.requests
+    }
+
+    /// One place for each request that is worked on while its body arrives.
+    pub fn streams(&self) -> &Shares {
+        &self.0.streams
+    }
+
+    /// One unit for each byte of request bodies that may be in memory.
+    pub fn bodies(&self) -> &Shares {
+        &self.0.bodies
+    }
+
+    /// What is refused too often to be logged one by one.
+    pub fn refusals(&self) -> &LogSummary {
+        &self.0.refusals
     }
 
     /// What tells this run of a server from others, in the ids of requests.

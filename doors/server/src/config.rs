@@ -169,12 +169,23 @@ pub struct Limits {
     pub header_time_max: Duration,
     /// How long the body of a request may take to arrive.
     pub body_time_max: Duration,
-    /// How long an answer may take to be made. What only waits (locks, watches) is not bound by it.
+    /// How long an answer may take to be made once the body has arrived. What only waits (locks, watches)
+    /// is not bound by it.
     pub answer_time_max: Duration,
+    /// How long a write to a connection may make no progress, because the client does not read, before
+    /// the connection is closed.
+    pub write_time_max: Duration,
     /// How many connections are held at a time; more wait to be accepted.
     pub connections_max: usize,
-    /// How many requests are worked on at a time; more are told that the server is overloaded.
+    /// How many of them one address (of IPv6, one /64 network) may have; more are closed at once. Half of
+    /// them, if it is left out.
+    pub connections_per_address_max: Option<usize>,
+    /// How many requests are worked on at a time, half of them for one credential; more are told that the
+    /// server is overloaded. A request counts from the moment its body has arrived.
     pub requests_max: usize,
+    /// How many bytes of request bodies are held at a time, half of them for one credential; more are told
+    /// that the server is overloaded.
+    pub bodies_bytes_max: usize,
     /// How many watches are held open at a time.
     pub watches_max: usize,
     /// How many entries one page of a query, a search or a listing may read. One that needs more ends
@@ -198,8 +209,11 @@ impl Default for Limits {
             header_time_max: Duration::from_secs(10),
             body_time_max: Duration::from_secs(30),
             answer_time_max: Duration::from_secs(30),
+            write_time_max: Duration::from_secs(20),
             connections_max: 10_000,
+            connections_per_address_max: None,
             requests_max: 1_024,
+            bodies_bytes_max: 256 * 1024 * 1024,
             watches_max: 8_192,
             query_reads_max: 20_000,
             reads_max: 32,
@@ -207,5 +221,13 @@ impl Default for Limits {
             recheck_interval: Duration::from_secs(5),
             drain_time_max: Duration::from_secs(20),
         }
+    }
+}
+
+impl Limits {
+    /// How many connections one address may have: half of all, if nothing is said.
+    pub fn connections_of_one_address(&self) -> usize {
+        let half = (self.connections_max / 2).max(1);
+        self.connections_per_address_max.unwrap_or(half).min(self.connections_max)
     }
 }

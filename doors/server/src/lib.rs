@@ -30,6 +30,7 @@ mod idempotency;
 mod lifecycle;
 mod limits;
 mod listener;
+mod log_summary;
 mod mcp;
 mod metrics;
 mod problem;

@@ -1,4 +1,4 @@
-//! Accepting connections, each with a bound on how slow it may be.
+//! Accepting connections, each with a bound on how slow it may read and write, and so many per address.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,10 +13,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::app::App;
+use crate::log_summary::Refusal;
+use crate::shares::{Holder, Shares};
 
 /// The largest head of a request, about: what is read at once may be more.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -29,7 +32,14 @@ const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub IpAddr);
 
+/// What is logged summed up.
+const OF_ONE_ADDRESS: Refusal = Refusal { what: "connections", why: "their address has too many" };
+const UNACCEPTED: Refusal = Refusal { what: "connections", why: "they cannot be accepted" };
+
 /// Serves connections until the server stops, and waits for those that are open.
+///
+/// One address has only its share of them. What comes beyond it is accepted and closed at once, so that it
+/// does not wait in line before others.
 pub(crate) async fn serve(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
@@ -38,21 +48,30 @@ pub(crate) async fn serve(
 ) {
     let limits = *app.limits();
     let permits = Arc::new(Semaphore::new(limits.connections_max));
+    let of_one = limits.connections_of_one_address();
+    let shares = Shares::with_part(limits.connections_max, of_one);
     let stopping = app.lifecycle().stopping();
     tokio::pin!(stopping);
     loop {
         let accepted = tokio::select! {
             () = &mut stopping => break,
-            accepted = accept(&listener, &permits) => accepted,
+            accepted = accept(&listener, &permits, &app) => accepted,
         };
         let Some((stream, peer, permit)) = accepted else { continue };
+        let Ok(place) = shares.take(&Holder::at(peer.0)) else {
+            app.metrics().connections_refused.inc();
+            if app.refusals().has_line(OF_ONE_ADDRESS) {
+                tracing::warn!(address = %peer.0, of_one, "too many connections from one address");
+            }
+            continue;
+        };
         let (acceptor, router, app) = (acceptor.clone(), router.clone(), app.clone());
         tokio::spawn(async move {
             app.metrics().connections_total.inc();
             app.metrics().connections.inc();
             serve_stream(stream, peer, acceptor, router, &app).await;
             app.metrics().connections.dec();
-            drop(permit);
+            drop((place, permit));
         });
     }
     drop(listener);
@@ -66,13 +85,16 @@ pub(crate) async fn serve(
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
+    app: &App,
 ) -> Option<(TcpStream, Peer, tokio::sync::OwnedSemaphorePermit)> {
     // The semaphore is never closed.
     let permit = permits.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, peer)) => Some((stream, Peer(peer.ip()), permit)),
         Err(error) => {
-            tracing::warn!(%error, "a connection could not be accepted");
+            if app.refusals().has_line(UNACCEPTED) {
+                tracing::warn!(%error, "a connection could not be accepted");
+            }
             sleep(ACCEPT_PAUSE).await;
             None
         }
@@ -88,6 +110,10 @@ async fn serve_stream(
 ) {
     // Answers are small: waiting for more of them only makes them late.
     let _ = stream.set_nodelay(true);
+    // Below TLS, so that what counts is what the client takes.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(app.limits().write_time_max));
+    let stream = Box::pin(stream);
     let Some(acceptor) = acceptor else { return serve_one(stream, peer, router, app).await };
     match timeout(app.limits().header_time_max, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => serve_one(stream, peer, router, app).await,

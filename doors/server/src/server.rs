@@ -217,7 +217,9 @@ pub(crate) async fn keep_up(app: &App, scribe: Scribe, finished: impl Future<Out
         () = tell_usage(app) => {}
         () = app.auth().keep_fresh() => {}
         () = tell_accesses(app) => {}
+        () = app.refusals().keep_logging() => {}
     }
+    app.refusals().log();
     close_agents(app).await;
     flush_uses(app).await;
     flush_usage(app).await;

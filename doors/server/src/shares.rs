@@ -1,21 +1,25 @@
-//! What all callers have together, of which one credential holds only a part.
+//! Shares of what all callers have together: places, slots, bytes. One holder gets only a part.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::auth::Identity;
+use crate::limits::network;
 
-/// The part that one credential may hold.
+/// The part that one holder may have when nothing else is said: a quarter.
 const PART: usize = 4;
 
-/// Places that are held for a while, such as open watches: so many in all, and a quarter of them, at least
-/// one, for each credential. The local user, with whom nobody shares, may hold all. Cheap to clone.
+/// Units that are held for a while, such as open watches, request slots or bytes of bodies: so many in
+/// all, and a part of them, at least one, for each holder. The local user, with whom nobody shares, may
+/// hold all. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Shares(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     all_max: usize,
+    one_max: usize,
     held: Mutex<Held>,
 }
 
@@ -25,16 +29,35 @@ struct Held {
     by: HashMap<Holder, usize>,
 }
 
-/// By whom a place is held.
+/// Who holds a place: a credential, or the network address of somebody without one. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Holder {
-    tenant: String,
-    credential: String,
+pub(crate) struct Holder(Arc<Kind>);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// The one user of a server without credentials.
+    Local,
+    Credential {
+        tenant: String,
+        credential: String,
+    },
+    Network(IpAddr),
 }
 
 impl Holder {
     pub fn of(who: &Identity) -> Self {
-        Self { tenant: who.tenant().name().to_owned(), credential: who.credential().to_owned() }
+        let (tenant, credential) = (who.tenant().name(), who.credential());
+        Self(Arc::new(match who.is_local() {
+            true => Kind::Local,
+            false => {
+                Kind::Credential { tenant: tenant.to_owned(), credential: credential.to_owned() }
+            }
+        }))
+    }
+
+    /// The network that an address belongs to: whoever has one address of it has all.
+    pub fn at(address: IpAddr) -> Self {
+        Self(Arc::new(Kind::Network(network(address))))
     }
 }
 
@@ -43,39 +66,45 @@ impl Holder {
 pub(crate) enum Full {
     /// All are held.
     All,
-    /// The credential holds all that it may.
+    /// The holder has all that one may have.
     Part,
 }
 
-/// A place, held until this is dropped.
+/// Units that are held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     shares: Arc<Inner>,
     holder: Holder,
+    units: usize,
 }
 
 impl Shares {
-    /// So many places in all.
+    /// So many in all, a quarter of them for each holder.
     pub fn new(all_max: usize) -> Self {
-        Self(Arc::new(Inner { all_max, held: Mutex::default() }))
+        Self::with_part(all_max, all_max / PART)
     }
 
-    /// Takes a place, in one step: of two that come for the last one, one gets it.
-    pub fn take(&self, who: &Identity) -> Result<Place, Full> {
-        let all_max = self.0.all_max;
-        let one_max = if who.is_local() { all_max } else { (all_max / PART).max(1) };
-        let holder = Holder::of(who);
-        let mut held = self.0.held();
-        if held.all >= all_max {
-            return Err(Full::All);
-        }
-        let own = held.by.entry(holder.clone()).or_default();
-        if *own >= one_max {
-            return Err(Full::Part);
-        }
-        *own += 1;
-        held.all += 1;
-        Ok(Place { shares: self.0.clone(), holder })
+    /// So many in all, half of them for each holder.
+    pub fn halved(all_max: usize) -> Self {
+        Self::with_part(all_max, all_max / 2)
+    }
+
+    /// So many in all, and for each holder.
+    pub fn with_part(all_max: usize, one_max: usize) -> Self {
+        let held = Mutex::default();
+        Self(Arc::new(Inner { all_max, one_max: one_max.max(1), held }))
+    }
+
+    /// Takes one place, in one step: of two that come for the last one, one gets it.
+    pub fn take(&self, holder: &Holder) -> Result<Place, Full> {
+        let mut place = self.nothing(holder);
+        place.grow(1)?;
+        Ok(place)
+    }
+
+    /// A place of no units yet.
+    pub fn nothing(&self, holder: &Holder) -> Place {
+        Place { shares: self.0.clone(), holder: holder.clone(), units: 0 }
     }
 }
 
@@ -83,23 +112,113 @@ impl Inner {
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn one_max(&self, holder: &Holder) -> usize {
+        match *holder.0 {
+            Kind::Local => self.all_max,
+            Kind::Credential { .. } | Kind::Network(_) => self.one_max,
+        }
+    }
 }
 
 impl Place {
     pub fn holder(&self) -> &Holder {
         &self.holder
     }
-}
 
-impl Drop for Place {
-    fn drop(&mut self) {
+    /// Takes more units; all of them, or none.
+    pub fn grow(&mut self, units: usize) -> Result<(), Full> {
+        if units == 0 {
+            return Ok(());
+        }
         let mut held = self.shares.held();
-        held.all -= 1;
+        let fits = |held: usize, max: usize| held.checked_add(units).filter(|sum| *sum <= max);
+        let all = fits(held.all, self.shares.all_max).ok_or(Full::All)?;
+        let own = held.by.get(&self.holder).copied().unwrap_or_default();
+        let own = fits(own, self.shares.one_max(&self.holder)).ok_or(Full::Part)?;
+        held.by.insert(self.holder.clone(), own);
+        held.all = all;
+        self.units += units;
+        Ok(())
+    }
+
+    /// Gives back all but so many units.
+    pub fn shrink_to(&mut self, units: usize) {
+        let back = self.units.saturating_sub(units);
+        if back == 0 {
+            return;
+        }
+        self.units -= back;
+        let mut held = self.shares.held();
+        held.all -= back;
         if let Some(own) = held.by.get_mut(&self.holder) {
-            *own -= 1;
+            *own -= back;
             if *own == 0 {
                 held.by.remove(&self.holder);
             }
         }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> Holder {
+        Holder::at(address.parse().unwrap())
+    }
+
+    #[test]
+    fn one_holder_gets_its_part_and_leaves_the_rest_to_others() {
+        let shares = Shares::halved(4);
+        let (one, other) = (at("10.0.0.1"), at("10.0.0.2"));
+        let held = (shares.take(&one).unwrap(), shares.take(&one).unwrap());
+        assert_eq!(shares.take(&one).unwrap_err(), Full::Part);
+        let others = (shares.take(&other).unwrap(), shares.take(&other).unwrap());
+        assert_eq!(shares.take(&at("10.0.0.3")).unwrap_err(), Full::All);
+        drop(held);
+        shares.take(&one).unwrap();
+        drop(others);
+        assert!(shares.0.held().by.is_empty(), "who holds nothing is forgotten");
+    }
+
+    #[test]
+    fn the_local_user_may_hold_everything() {
+        let shares = Shares::new(8);
+        let local = Holder::of(&Identity::of_tests());
+        let all: Vec<_> = (0..8).map(|_| shares.take(&local).unwrap()).collect();
+        assert_eq!(shares.take(&local).unwrap_err(), Full::All);
+        drop(all);
+        assert_eq!(shares.0.held().all, 0);
+    }
+
+    #[test]
+    fn units_are_taken_as_they_come_and_given_back_in_part() {
+        let shares = Shares::halved(1_000);
+        let mut body = shares.nothing(&at("10.0.0.1"));
+        body.grow(400).unwrap();
+        assert_eq!(body.grow(101), Err(Full::Part));
+        body.grow(100).unwrap();
+        assert_eq!(body.grow(usize::MAX), Err(Full::All));
+        body.shrink_to(50);
+        body.shrink_to(900);
+        assert_eq!(shares.0.held().all, 50);
+        body.grow(450).unwrap();
+        drop(body);
+        assert_eq!(shares.0.held().all, 0);
+    }
+
+    #[test]
+    fn addresses_of_one_network_share_one_part() {
+        let shares = Shares::with_part(10, 1);
+        let _held = shares.take(&at("2001:db8::1")).unwrap();
+        assert_eq!(shares.take(&at("2001:db8::2")).unwrap_err(), Full::Part);
+        shares.take(&at("2001:db8:0:1::1")).unwrap();
     }
 }

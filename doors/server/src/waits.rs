@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use axum::http::HeaderValue;
 use axum::http::header::RETRY_AFTER;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::auth::Identity;
 use crate::config::Limits;
 use crate::lifecycle::Lifecycle;
 use crate::problem::{Problem, Result};
+use crate::shares::{Full, Holder, Place, Shares};
 
 /// The longest that a request waits: what stands between client and server may give up soon after.
 const TIME_MAX: Duration = Duration::from_secs(25);
@@ -17,16 +18,16 @@ const TIME_MAX: Duration = Duration::from_secs(25);
 #[derive(Debug)]
 pub(crate) struct Waits {
     time_max: Duration,
-    permits: Semaphore,
+    places: Shares,
 }
 
 impl Waits {
-    /// At most half of the requests that are worked on may wait, and each shorter than an answer may
-    /// take.
+    /// At most half of the requests that are worked on may wait, half of these for one credential, and each
+    /// shorter than an answer may take.
     pub fn new(limits: &Limits) -> Self {
         Self {
             time_max: (limits.answer_time_max * 5 / 6).min(TIME_MAX),
-            permits: Semaphore::new((limits.requests_max / 2).max(1)),
+            places: Shares::halved((limits.requests_max / 2).max(1)),
         }
     }
 
@@ -44,9 +45,13 @@ impl Waits {
     }
 
     /// Takes one of the places of those who wait.
-    pub fn permit(&self) -> Result<SemaphorePermit<'_>> {
-        self.permits.try_acquire().map_err(|_| {
-            Problem::new("overloaded", "as many requests wait as this server lets wait")
+    pub fn place(&self, who: &Identity) -> Result<Place> {
+        self.places.take(&Holder::of(who)).map_err(|full| {
+            let detail = match full {
+                Full::All => "too many requests are already waiting",
+                Full::Part => "too many requests of this credential are already waiting",
+            };
+            Problem::new("overloaded", detail)
                 .hint("Try again in a moment, or without waiting; nothing was done.")
                 .retryable()
                 .header(RETRY_AFTER, HeaderValue::from_static("1"))
@@ -56,13 +61,14 @@ impl Waits {
     /// Does something that waits for up to some time. A stop of the server ends it at once.
     pub async fn during<T>(
         &self,
+        who: &Identity,
         wait: Duration,
         lifecycle: &Lifecycle,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let _permit = match wait.is_zero() {
+        let _place = match wait.is_zero() {
             true => None,
-            false => Some(self.permit()?),
+            false => Some(self.place(who)?),
         };
         tokio::select! {
             biased;

@@ -146,7 +146,7 @@ async fn lookup(
     let fetch = content.read::<LookupBody>()?.fetch(&app)?;
     let mark = content.mark(&who)?;
     let looking = cache::lookup(&who, app.store(&store)?, &key, &fetch, mark.as_ref());
-    let object = match app.waits().during(fetch.wait_max, app.lifecycle(), looking).await? {
+    let object = match app.waits().during(&who, fetch.wait_max, app.lifecycle(), looking).await? {
         Claim::Fresh(cached) => {
             let origin = match cached.origin {
                 Origin::Shared => "shared",

@@ -193,7 +193,7 @@ async fn claim(
         claims::claim(&who, served, &queue, &claimant, max, std::future::ready(())).await?
     } else {
         // Refused at once, whether or not it would have had to wait: who polls should ask less often.
-        let _permit = app.waits().permit()?;
+        let _place = app.waits().place(&who)?;
         let _waiting = Counted::new(&app.metrics().claims_waiting);
         let patience = async {
             tokio::select! {

@@ -4,9 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, Response};
+use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use futures_util::FutureExt;
@@ -16,11 +16,14 @@ use tracing::field::Empty;
 
 use super::headers::Answer;
 use super::origin::refuse_cross_origin;
+use super::work_time::WorkTime;
+use super::{body, head};
 use crate::app::App;
 use crate::audit::Asked;
 use crate::auth::{Identity, Refusal};
 use crate::limits::Standing;
-use crate::listener::{HEAD_BYTES_MAX, Peer};
+use crate::listener::Peer;
+use crate::log_summary;
 use crate::metrics::{Counted, Ended, Refused, Route, RouteName, Untaken};
 use crate::problem::{Problem, Result};
 use crate::traces::{self, TRACED};
@@ -73,9 +76,12 @@ async fn let_in(app: App, mut request: Request, next: Next, acts: Acts) -> Resul
     let mut response = match standing.as_ref().map_or(Ok(()), Standing::check) {
         Ok(()) => {
             request.extensions_mut().insert(who.clone());
-            match acts {
-                Acts::AreRequests => done(&app, &who, request, next).await?,
-                Acts::AreInside => next.run(request).await,
+            match arrived(&app, &who, request).await? {
+                Ok((request, _held)) => match acts {
+                    Acts::AreRequests => done(&app, &who, request, next).await?,
+                    Acts::AreInside => next.run(request).await,
+                },
+                Err(problem) => problem.into_response(),
             }
         }
         Err(problem) => problem.into_response(),
@@ -87,16 +93,42 @@ async fn let_in(app: App, mut request: Request, next: Next, acts: Acts) -> Resul
     Ok(response)
 }
 
+/// A request whose body is there, with what it holds from now on. What its head shows to be impossible is
+/// refused before the body is read, and goes into the audit log as other refusals do.
+async fn arrived(
+    app: &App,
+    who: &Identity,
+    mut request: Request,
+) -> Result<Result<(Request, body::Held)>> {
+    let bytes_max = match request.body().is_end_stream() {
+        true => Ok(0),
+        false => head::body_bytes_max(app, who, &mut request).await,
+    };
+    match bytes_max {
+        Ok(bytes_max) => Ok(body::arrive(app, request, bytes_max).await),
+        Err(problem) => {
+            if who.act().is_some() {
+                let status = problem.status().as_u16();
+                app.audit().begin(who, asked(&request)).await?.end(status);
+            }
+            Ok(Err(problem))
+        }
+    }
+}
+
+fn asked(request: &Request) -> Asked {
+    Asked {
+        request: request.extensions().get::<RequestId>().map_or(Arc::from(""), |id| id.0.clone()),
+        method: known(request.method()),
+        route: RouteName::of(request),
+        uri: request.uri().clone(),
+    }
+}
+
 /// Has a request done, with its place in the audit log.
 async fn done(app: &App, who: &Identity, request: Request, next: Next) -> Result<Response<Body>> {
-    let method = known(request.method());
-    let looks = matches!(method, "GET" | "HEAD");
-    let asked = Asked {
-        request: request.extensions().get::<RequestId>().map_or(Arc::from(""), |id| id.0.clone()),
-        method,
-        route: RouteName::of(&request),
-        uri: request.uri().clone(),
-    };
+    let asked = asked(&request);
+    let looks = matches!(asked.method, "GET" | "HEAD");
     if looks {
         let response = next.run(request).await;
         // Some of what only admins may look at is of interest, too.
@@ -135,12 +167,14 @@ fn turned_away(app: &App, request: &Request, refusal: Refusal) -> Response<Body>
     response
 }
 
-/// Counts, logs and bounds all requests, and turns faults into answers.
+/// Counts, logs and bounds all requests, and turns faults into answers. Who needs a slot takes it further
+/// in, so that the health of the server can be asked for at any time.
 pub(super) async fn watch_over(
     State(app): State<App>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response<Body> {
+    let (mut request, read_to_end) = body::watched(request);
     let began = Instant::now();
     let method = known(request.method());
     let name = RouteName::of(&request);
@@ -164,33 +198,27 @@ pub(super) async fn watch_over(
     );
     traces::adopt(&span, request.headers());
 
-    let mut response = match app.requests().try_acquire() {
-        _ if head_bytes(&request) > HEAD_BYTES_MAX => {
-            let detail = format!("the headers of a request have at most {HEAD_BYTES_MAX} bytes");
-            Problem::new("headers-too-large", detail)
-                .hint("Send fewer or shorter ones.")
-                .into_response()
-        }
-        Ok(_permit) => {
+    let mut response = match head::check(&request) {
+        Ok(()) => {
             let _under_way = Counted::new(&metrics.under_way);
-            let time_max = app.limits().answer_time_max;
+            let work_time = WorkTime::new(app.limits().answer_time_max);
+            request.extensions_mut().insert(work_time.clone());
             let answer =
                 AssertUnwindSafe(next.run(request).instrument(span.clone())).catch_unwind();
-            match tokio::time::timeout(time_max, answer).await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(_panic)) => Problem::new("internal", "the server made a mistake")
-                    .hint("It may or may not have been done. Please report this.")
-                    .into_response(),
-                Err(_) => too_late(method).into_response(),
+            tokio::select! {
+                biased;
+                answer = answer => answer.unwrap_or_else(|_panic| {
+                    Problem::new("internal", "the server made a mistake")
+                        .hint("It may or may not have been done. Please report this.")
+                        .into_response()
+                }),
+                () = work_time.over() => too_late(method).into_response(),
             }
         }
-        Err(_) => Problem::new("overloaded", "the server has as much to do as it takes on")
-            .hint("Try again in a moment; nothing was done.")
-            .retryable()
-            .header(axum::http::header::RETRY_AFTER, HeaderValue::from_static("1"))
-            .into_response(),
+        Err(problem) => problem.into_response(),
     };
 
+    read_to_end.close_unless_read(&mut response);
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -210,6 +238,7 @@ pub(super) async fn watch_over(
         span.record("otel.status_code", "ERROR");
     }
     match problem.filter(|problem| problem.status().is_server_error()) {
+        _ if !has_line(&app, problem) => {}
         Some(problem) => tracing::error!(
             id,
             method,
@@ -252,9 +281,16 @@ fn too_late(method: &str) -> Problem {
     }
 }
 
-fn head_bytes(request: &Request) -> usize {
-    let headers = request.headers().iter();
-    headers.map(|(name, value)| name.as_str().len() + value.len()).sum()
+/// Whether a request has a log line of its own. Failures and refusals that one client can cause thousands
+/// of times a second are summed up after the first of them.
+fn has_line(app: &App, problem: Option<&Problem>) -> bool {
+    let summed_up = |problem: &&Problem| {
+        let status = problem.status();
+        status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+    };
+    problem.filter(summed_up).is_none_or(|problem| {
+        app.refusals().has_line(log_summary::Refusal { what: "requests", why: problem.code() })
+    })
 }
 
 /// Methods as labels; what a client makes up is not one.

@@ -147,7 +147,7 @@ async fn acquire(
     let mark = content.mark(&who)?;
     let asked = asked.asked(&app)?;
     let acquiring = locks::acquire(&who, app.store(&store)?, &asked, mark.as_ref());
-    let held = app.waits().during(asked.wait, app.lifecycle(), acquiring).await?;
+    let held = app.waits().during(&who, asked.wait, app.lifecycle(), acquiring).await?;
     Ok(json(StatusCode::OK, granted(&asked, &held)?))
 }
 

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Path;
 use axum::http::{HeaderValue, Response, header};
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::get;
 use utoipa::openapi::OpenApi;
-use utoipa_swagger_ui::{Config, SwaggerUi};
+use utoipa_swagger_ui::{Config as SwaggerConfig, SwaggerUi};
 
 use crate::app::App;
 use crate::catalogue::{self, CODES};
@@ -20,19 +20,38 @@ const HOME_SCRIPT: &str = include_str!("../pages/home.js");
 const STYLE: &str = include_str!("../pages/style.css");
 const PROBLEMS: &str = include_str!("../pages/problems.html");
 
+/// Where the description of the API is.
+const DESCRIPTION: &str = "/openapi.json";
+
 pub(super) fn routes(description: OpenApi) -> Router<App> {
+    // Written once: any number of clients that do not read hold on to the same bytes.
+    let description = match description.to_json() {
+        Ok(text) => Bytes::from(text),
+        Err(error) => {
+            tracing::error!(%error, "the description of the API cannot be written");
+            Bytes::from_static(b"{}")
+        }
+    };
     Router::new()
         .route("/", get(home))
         .route("/home.js", get(home_script))
         .route("/style.css", get(style))
         .route("/problems", get(problems))
         .route("/problems/{code}", get(one_problem))
-        .merge(SwaggerUi::new("/docs").url("/openapi.json", description).config(docs()))
+        .route(DESCRIPTION, get(move || std::future::ready(shared_json(&description))))
+        .merge(SwaggerUi::new("/docs").config(docs()))
 }
 
 /// How Swagger UI works: without a badge from another server, which would learn of this one.
-fn docs() -> Config<'static> {
-    Config::default().validator_url("none")
+fn docs() -> SwaggerConfig<'static> {
+    SwaggerConfig::from(DESCRIPTION).validator_url("none")
+}
+
+fn shared_json(text: &Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::from(text.clone()));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
 }
 
 async fn home() -> Response<Body> {

@@ -11,6 +11,7 @@ use keyward::{Json, Key, Prefix};
 use serde::de::DeserializeOwned;
 
 use super::content_type;
+use super::body::too_large;
 use crate::app::App;
 use crate::auth::Identity;
 use crate::idempotency::Mark;
@@ -66,7 +67,7 @@ impl FromRequest<App> for Content {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
-        Self::within(request, app, app.limits().body_bytes_max).await
+        Self::within(request, app.limits().body_bytes_max).await
     }
 }
 
@@ -90,45 +91,26 @@ impl FromRequest<App> for Roomy {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
-        Content::within(request, app, roomy_bytes_max(app)).await.map(Self)
+        Content::within(request, roomy_bytes_max(app)).await.map(Self)
     }
 }
 
 impl Content {
     /// The whole body, which has at most so many bytes.
-    async fn within(request: Request, app: &App, bytes_max: usize) -> Result<Self> {
+    async fn within(request: Request, bytes_max: usize) -> Result<Self> {
         let (parts, body) = request.into_parts();
-        let bytes = whole(app, &parts, body, bytes_max).await?;
+        let bytes = whole(body, bytes_max).await?;
         Ok(Self { method: parts.method, uri: parts.uri, headers: parts.headers, bytes })
     }
 }
 
-/// The whole body of a request, which has at most so many bytes and arrives in time.
-pub(crate) async fn whole(app: &App, parts: &Parts, body: Body, bytes_max: usize) -> Result<Bytes> {
-    let too_large = || {
-        Problem::new("limit-exceeded", format!("a body has at most {bytes_max} bytes here"))
-            .hint("Make the request smaller, or split it; nothing was done.")
-    };
-    let announced = parts.headers.get(header::CONTENT_LENGTH);
-    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > bytes_max) {
-        return Err(too_large());
+/// The body of a request that passed the gate, where it has arrived as a whole.
+pub(crate) async fn whole(body: Body, bytes_max: usize) -> Result<Bytes> {
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large(bytes_max)),
+        Err(error) => Err(unclear(error)),
     }
-    let body = Limited::new(body, bytes_max).collect();
-    let bytes = match tokio::time::timeout(app.limits().body_time_max, body).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-        Ok(Err(error)) => return Err(unclear(error)),
-        Err(_) => {
-            return Err(Problem::new("timeout", "the body did not arrive in time")
-                .hint("Send it faster; nothing was done.")
-                .retryable());
-        }
-    };
-    if let Some(who) = parts.extensions.get::<Identity>() {
-        who.sends(bytes.len());
-    }
-    Ok(bytes)
 }
 
 impl Content {

@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::auth::Identity;
 use crate::metrics::Counted;
 use crate::problem::{Problem, ProblemAnswers, Result};
-use crate::shares::{Full, Place};
+use crate::shares::{Full, Holder, Place};
 
 /// How often a watch in which nothing happens gives a sign of life.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -132,7 +132,7 @@ pub(crate) struct Open {
 impl Open {
     /// Refused where as many are open as the server holds, or as one credential may have open.
     pub fn new(app: &App, who: &Identity) -> Result<Self> {
-        let place = app.watches().take(who).map_err(|full| {
+        let place = app.watches().take(&Holder::of(who)).map_err(|full| {
             let (detail, hint) = match full {
                 Full::All => ("as many watches are open as this server holds", "Try again later."),
                 Full::Part => (

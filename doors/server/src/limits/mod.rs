@@ -68,7 +68,7 @@ impl Throttle {
 }
 
 /// Whoever has one address of version 6 has the 64 bits below it as well.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => IpAddr::V6((six.to_bits() & !u128::from(u64::MAX)).into()),
         four => four,

@@ -65,7 +65,7 @@ impl Endpoint {
     /// One for a server that is told this, and answers over TLS or not.
     pub fn new(app: App, options: &McpOptions, tls: bool) -> Self {
         let sessions = Sessions::new(options);
-        // Hosts and origins are checked before the credential, and bodies where they are read.
+        // Hosts and origins are checked before the credential, and bodies at the gate, where they are read.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_json_response(true)
@@ -254,7 +254,7 @@ async fn whole(app: &App, request: Request) -> Result<(Request, Waits)> {
         return Ok((request, waits));
     }
     let (mut parts, body) = request.into_parts();
-    let bytes = request::whole(app, &parts, body, app.limits().body_bytes_max).await?;
+    let bytes = request::whole(body, app.limits().body_bytes_max).await?;
     let waits = if begins_session(&bytes) { Waits::Initialize } else { Waits::Answer };
     parts.extensions.insert(Sent(bytes.clone()));
     Ok((Request::from_parts(parts, Body::from(bytes)), waits))

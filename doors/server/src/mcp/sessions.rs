@@ -54,14 +54,15 @@ impl Sessions {
     /// Takes a place for one more session before it is begun. Refused where as many are open as are held,
     /// or as one credential may have.
     pub async fn reserve(&self, who: &Identity) -> Result<Place> {
-        if let Ok(place) = self.shares.take(who) {
+        let holder = Holder::of(who);
+        if let Ok(place) = self.shares.take(&holder) {
             return Ok(place);
         }
         let mut open = self.open.lock().await;
         let there = self.manager.sessions.read().await;
         open.retain(|id, _| there.contains_key(id));
         drop((there, open));
-        self.shares.take(who).map_err(|full| {
+        self.shares.take(&holder).map_err(|full| {
             let detail = match full {
                 Full::All => "as many sessions are open as this server holds",
                 Full::Part => "this credential has as many sessions open as one may have",

@@ -112,6 +112,7 @@ pub(crate) struct Metrics {
     pub under_way: Gauge,
     pub connections: Gauge,
     pub connections_total: Counter<u64, AtomicU64>,
+    pub connections_refused: Counter<u64, AtomicU64>,
     pub watches: Gauge,
     pub claims_waiting: Gauge,
     /// Of all queues together: their names are clients' to choose.
@@ -178,6 +179,7 @@ impl Metrics {
             under_way: Gauge::default(),
             connections: Gauge::default(),
             connections_total: Counter::default(),
+            connections_refused: Counter::default(),
             watches: Gauge::default(),
             claims_waiting: Gauge::default(),
             queues: QueueMetrics::default(),
@@ -212,6 +214,11 @@ impl Metrics {
             "http_connections_accepted",
             "Connections that were accepted",
             metrics.connections_total.clone(),
+        );
+        registry.register(
+            "http_connections_refused",
+            "Connections that were closed at once because their address had too many",
+            metrics.connections_refused.clone(),
         );
         registry.register("watches", "Open watches", metrics.watches.clone());
         metrics.locks.register(&mut metrics.services);

@@ -70,7 +70,11 @@ async fn a_thousand_slow_connections_do_not_hold_up_the_others() {
 
 #[tokio::test]
 async fn more_connections_than_are_held_wait_until_slow_ones_are_closed() {
-    let server = impatient(|limits| limits.connections_max = 4).await;
+    let server = impatient(|limits| {
+        limits.connections_max = 4;
+        limits.connections_per_address_max = Some(4);
+    })
+    .await;
     let mut slow = Vec::new();
     for _ in 0..8 {
         slow.push(connect(&server).await);
@@ -97,43 +101,6 @@ async fn heads_and_bodies_that_are_too_large_are_refused() {
     // It is answered before everything was sent, which the client may take for a broken connection.
     assert!(answer.is_err() || answer.unwrap().status() == 413);
     answered(200, server.put(path, "1")).await;
-}
-
-#[tokio::test]
-async fn more_requests_than_are_worked_on_are_told_so() {
-    let server = impatient(|limits| {
-        limits.requests_max = 2;
-        limits.body_time_max = Duration::from_secs(60);
-    })
-    .await;
-    let mut busy = Vec::new();
-    for _ in 0..2 {
-        let mut connection = connect(&server).await;
-        let head = "PUT /v1/stores/main/entries/a HTTP/1.1\r\nhost: localhost\r\n\
-                    content-type: application/json\r\ncontent-length: 10\r\n\r\n";
-        connection.write_all(head.as_bytes()).await.unwrap();
-        busy.push(connection);
-    }
-    loop {
-        let answer = server.get("/v1/stores").send().await.unwrap();
-        if answer.status() == 503 {
-            assert_eq!(answer.headers()["retry-after"], "1");
-            let problem: serde_json::Value = answer.json().await.unwrap();
-            assert_eq!(
-                (&problem["code"], &problem["retryable"]),
-                (&"overloaded".into(), &true.into())
-            );
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
-    drop(busy);
-    loop {
-        if server.get("/v1/stores").send().await.unwrap().status() == 200 {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test]

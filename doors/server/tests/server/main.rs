@@ -10,6 +10,7 @@ mod batches;
 mod cache;
 mod claims;
 mod credentials;
+mod crowding;
 mod dead_letters;
 mod description;
 mod entries;

@@ -25,7 +25,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
 use crate::registries::Cache;
-use crate::settings::{LogForm, Pace, Settings, Span};
+use crate::settings::{Count, LogForm, Pace, Settings, Span};
 use crate::signals::Signals;
 
 /// Serve stores over HTTP
@@ -103,6 +103,9 @@ pub struct Arguments {
     /// How often an address may ask without a valid credential [default: 10/100]
     #[arg(long, value_name = "N/BURST", env = "KEYWARD_STRANGER_RATE")]
     stranger_rate: Option<Pace>,
+    /// Connections that one address may have; behind a proxy, all of them [default: half of all]
+    #[arg(long, value_name = "N", env = "KEYWARD_CONNECTIONS_PER_ADDRESS")]
+    connections_per_address: Option<Count>,
     /// How many entries or records a tenant may write in a day [default: without a bound]
     #[arg(long, value_name = "N", env = "KEYWARD_QUOTA_WRITES")]
     quota_writes: Option<u64>,
@@ -158,6 +161,8 @@ impl Arguments {
         set(&mut settings.start_token_file, &self.start_token_file);
         set(&mut settings.rates.tenant, &self.tenant_rate);
         set(&mut settings.rates.stranger, &self.stranger_rate);
+        let per_address = &mut settings.limits.connections_per_address_max;
+        set(per_address, &self.connections_per_address);
         set(&mut settings.quota.writes_per_day_max, &self.quota_writes);
         set(&mut settings.quota.bytes_per_day_max, &self.quota_bytes);
         set(&mut settings.audit.kept, &self.audit_kept);

@@ -40,11 +40,11 @@ pub(crate) async fn catalog(
         let looked = tokio::time::timeout(wait, kept.workspace.policies(&page, &untold)).await;
         Ok(looked.ok().transpose()?)
     };
-    if let Some(catalog) = app.waits().during(wait, app.lifecycle(), looking).await? {
+    if let Some(catalog) = app.waits().during(who, wait, app.lifecycle(), looking).await? {
         return Ok(Asked::Made(catalog));
     }
     let submitted = kept.workspace.submit(Task::Policies { page }, SELF, None).await?;
-    Ok(Asked::Making(Box::new(ended(app, kept, submitted.id(), Duration::ZERO).await?)))
+    Ok(Asked::Making(Box::new(ended(who, app, kept, submitted.id(), Duration::ZERO).await?)))
 }
 
 /// Which policy is asked for.
@@ -75,7 +75,7 @@ pub(crate) async fn document(
         }
         let id = making(kept, &page, &source, language).await?;
         let left = until.saturating_duration_since(Instant::now());
-        let job = ended(app, kept, &id, left).await?;
+        let job = ended(who, app, kept, &id, left).await?;
         match &job.status {
             Status::Activity(_) => return Ok(Asked::Making(Box::new(job))),
             Status::Trace(trace) => return Err(failed(&trace.message, &job.id)),

@@ -86,7 +86,13 @@ pub(crate) async fn watch(
 }
 
 /// How a job ended, or what it does after some time.
-pub(super) async fn ended(app: &App, kept: &Kept, id: &str, wait: Duration) -> Result<Job> {
+pub(super) async fn ended(
+    who: &Identity,
+    app: &App,
+    kept: &Kept,
+    id: &str,
+    wait: Duration,
+) -> Result<Job> {
     if !wait.is_zero() {
         let mut statuses = pin!(kept.workspace.jobs().watch(id));
         let last = async {
@@ -99,7 +105,7 @@ pub(super) async fn ended(app: &App, kept: &Kept, id: &str, wait: Duration) -> R
         };
         // In time or not: how it stands is told.
         let in_time = async { tokio::time::timeout(wait, last).await.unwrap_or(Ok(())) };
-        app.waits().during(wait, app.lifecycle(), in_time).await?;
+        app.waits().during(who, wait, app.lifecycle(), in_time).await?;
     }
     job_of(kept, id).await
 }

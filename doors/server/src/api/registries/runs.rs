@@ -38,7 +38,7 @@ pub(crate) async fn plan(
             )),
         }
     };
-    app.waits().during(time_max, app.lifecycle(), planned).await
+    app.waits().during(who, time_max, app.lifecycle(), planned).await
 }
 
 /// What became of a request to run.
@@ -67,7 +67,7 @@ pub(crate) async fn begin(
         return Ok(began);
     }
     let ended = async { Ok(course.ended(wait).await) };
-    match app.waits().during(wait, app.lifecycle(), ended).await? {
+    match app.waits().during(who, wait, app.lifecycle(), ended).await? {
         Stage::Ended(ended) => outcome((*ended)?),
         Stage::Beginning | Stage::Running => Ok(began),
     }

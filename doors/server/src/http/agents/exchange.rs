@@ -6,16 +6,16 @@ use std::io;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Response, header};
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use keyward::Json;
 use keyward::agents::{Document, Imported};
 use serde::{Deserialize, Serialize};
-use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::super::content_type;
+use super::super::body::Arriving;
 use super::super::request::{Parameters, roomy_bytes_max};
 use super::super::stores::answer;
 use super::{Acting, ActingHeaders, OfUser};
@@ -127,7 +127,8 @@ async fn import(
     let reached = reach_user(&who, &app, &acting.for_user(asked.user))?;
     reached.require(&who, Need::Write)?;
     let whole = is_whole(&request)?;
-    let mut lines = Lines::new(&app, &who, request.into_body().into_data_stream());
+    let (parts, body) = request.into_parts();
+    let mut lines = Lines::new(&app, &who, Arriving::new(&app, &parts, body));
     let mut imported = Imported::default();
     let (mut waiting, mut bytes, mut taken) = (Vec::new(), 0, 0);
     loop {
@@ -153,6 +154,7 @@ async fn import(
             imported.created += done.created;
             imported.replaced += done.replaced;
             (bytes, taken) = (0, taken + count);
+            lines.let_go();
         }
         if ended {
             let Imported { created, replaced } = imported;
@@ -168,10 +170,10 @@ fn is_whole(request: &Request) -> Result<bool> {
 }
 
 /// The lines of a body, as they arrive.
-struct Lines<'a, S> {
+struct Lines<'a> {
     app: &'a App,
     who: &'a Identity,
-    body: S,
+    body: Arriving,
     /// What is read and no whole line yet.
     rest: Vec<u8>,
     /// Whole lines that are not taken yet.
@@ -180,12 +182,8 @@ struct Lines<'a, S> {
     ended: bool,
 }
 
-impl<'a, S, E> Lines<'a, S>
-where
-    S: Stream<Item = Result<Bytes, E>> + Unpin,
-    E: std::fmt::Display,
-{
-    fn new(app: &'a App, who: &'a Identity, body: S) -> Self {
+impl<'a> Lines<'a> {
+    fn new(app: &'a App, who: &'a Identity, body: Arriving) -> Self {
         let (rest, ready) = (Vec::new(), VecDeque::new());
         Self { app, who, body, rest, ready, sent_bytes: 0, ended: false }
     }
@@ -222,24 +220,24 @@ where
     }
 
     async fn chunk(&mut self) -> Result<Option<Bytes>> {
-        let next = timeout(self.app.limits().body_time_max, self.body.next()).await;
-        let Ok(next) = next else {
-            return Err(Problem::new("timeout", "the body did not arrive in time")
-                .hint("Send it faster; taking all again does no harm.")
-                .retryable());
-        };
-        match next {
-            Some(Ok(chunk)) => {
+        let chunk = self.body.chunk().await.map_err(|problem| {
+            // Some documents may have been taken by now.
+            problem.hint("Send all documents again, faster or later; that does no harm.")
+        })?;
+        match &chunk {
+            Some(chunk) => {
                 self.sent_bytes += chunk.len();
                 self.who.sends(self.sent_bytes);
-                Ok(Some(chunk))
             }
-            Some(Err(error)) => Err(Problem::invalid(error.to_string())),
-            None => {
-                self.ended = true;
-                Ok(None)
-            }
+            None => self.ended = true,
         }
+        Ok(chunk)
+    }
+
+    /// Gives back the room of what has been taken.
+    fn let_go(&mut self) {
+        let ready: usize = self.ready.iter().map(Vec::len).sum();
+        self.body.keep_only(self.rest.len() + ready);
     }
 
     fn bounded(&self) -> Result<()> {

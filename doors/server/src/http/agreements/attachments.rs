@@ -18,7 +18,7 @@ use crate::http::content_type;
 use crate::http::request::{At, Parameters, whole};
 use crate::http::text::told;
 use crate::problem::{Problem, ProblemAnswers, Result};
-use crate::shares::Place;
+use crate::shares::{Holder, Place};
 
 /// How much of an attachment is handed over at once.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -86,11 +86,10 @@ async fn put(
     Parameters(asked): Parameters<AttachParameters>,
     request: Request,
 ) -> Result<Response<Body>> {
-    // Before anything of it is read.
     let bytes_max = pages::attachment_bytes_max(&who, &app, &name)?;
     let _place = place(&app, &who)?;
     let (parts, body) = request.into_parts();
-    let bytes = whole(&app, &parts, body, bytes_max).await?;
+    let bytes = whole(body, bytes_max).await?;
     let media_type = parts.headers.get(header::CONTENT_TYPE);
     let media_type = media_type.and_then(|kind| kind.to_str().ok());
     if media_type.is_none() && !bytes.is_empty() {
@@ -103,7 +102,7 @@ async fn put(
 
 /// One of the places of attachments in memory.
 fn place(app: &App, who: &Identity) -> Result<Place> {
-    app.agreements().transfers().take(who).map_err(|_| {
+    app.agreements().transfers().take(&Holder::of(who)).map_err(|_| {
         Problem::new("overloaded", "as many attachments are on their way as this server holds")
             .hint("Try again in a moment; nothing was done.")
             .retryable()

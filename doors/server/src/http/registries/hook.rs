@@ -12,7 +12,8 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::auth::Refusal;
 use crate::http::answer::json;
-use crate::http::request::{At, whole};
+use crate::http::body::receive;
+use crate::http::request::At;
 use crate::http::text::Object;
 use crate::limits::Standing;
 use crate::listener::Peer;
@@ -20,9 +21,6 @@ use crate::metrics::Untaken;
 use crate::problem::{Problem, ProblemAnswers, Result};
 use crate::registries::Kept;
 
-/// What is compared with where there is no registry, or none that is told of pushes, so that the answer
-/// takes as long.
-const NOBODYS: &str = "nobody's secret, which is as long as others";
 /// How forges say what happened, and what they say of a push.
 const EVENTS: [(&str, &str); 4] = [
     ("x-github-event", "push"),
@@ -85,28 +83,30 @@ async fn webhook(
 }
 
 async fn heard(app: &App, name: &str, request: Request) -> Result<Response<Body>> {
-    let (parts, body) = request.into_parts();
-    let body = whole(app, &parts, body, app.limits().body_bytes_max).await?;
-    let headers = parts.headers;
+    // Before anything is read of what a stranger sends.
     let kept = app.registries().get(name);
-    let secret = kept.and_then(|kept| kept.registry.settings().webhook.as_ref());
-    // A file is read, perhaps.
-    let read = match secret.map(|webhook| webhook.secret.clone()) {
-        Some(secret) => tokio::task::spawn_blocking(move || secret.read()).await.ok(),
-        None => None,
+    let hooked = kept.and_then(|kept| Some((kept, kept.registry.settings().webhook.as_ref()?)));
+    let Some((kept, webhook)) = hooked else {
+        let detail = format!("there is no registry called {name:?} that has a webhook");
+        return Err(Problem::new("unknown-registry", detail)
+            .hint("Change the path, or configure a webhook for the registry."));
     };
-    let secret = match read {
-        Some(Ok(secret)) => Some(secret),
-        Some(Err(error)) => {
+    let (parts, body) = request.into_parts();
+    let (body, _held) = receive(app, &parts, body, app.limits().body_bytes_max).await?;
+    let headers = parts.headers;
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let now = app.now();
+    // A file is read, perhaps.
+    let secret = webhook.secret.clone();
+    let checked = match tokio::task::spawn_blocking(move || secret.read()).await {
+        Ok(Ok(secret)) => PushHook::check(&secret, header, &body, now).ok(),
+        Ok(Err(error)) => {
             tracing::error!(registry = name, %error, "a push cannot be checked");
             None
         }
-        None => None,
+        Err(_panic) => None,
     };
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let now = app.now();
-    let checked = PushHook::check(secret.as_deref().unwrap_or(NOBODYS), header, &body, now);
-    let (Some(kept), Some(_), Ok(push)) = (kept, secret, checked) else {
+    let Some(push) = checked else {
         app.metrics().credentials_refused.get_or_create(&Untaken { reason: "hook" }).inc();
         return Err(refused());
     };
@@ -122,7 +122,7 @@ async fn heard(app: &App, name: &str, request: Request) -> Result<Response<Body>
     Ok(json(status, Object::new().text("outcome", outcome).finish()))
 }
 
-/// What is told to whoever cannot prove who they are: the same, whatever there is.
+/// What is told to whoever cannot prove who they are.
 fn refused() -> Problem {
     Refusal::told().hint("Sign the request with the secret of the registry's webhook.")
 }

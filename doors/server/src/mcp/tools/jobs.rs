@@ -147,7 +147,7 @@ pub(super) async fn ended(
     };
     // In time or not: how it stands is told.
     let in_time = async { tokio::time::timeout(wait, watching).await.unwrap_or(Ok(())) };
-    call.app.waits().during(wait, call.app.lifecycle(), in_time).await
+    call.app.waits().during(&call.who, wait, call.app.lifecycle(), in_time).await
 }
 
 pub(super) async fn list(call: &Call) -> Result<Done> {

@@ -110,7 +110,8 @@ pub(super) async fn acquire(call: &Call) -> Result<Done> {
     let text = arguments.text();
     let asked = read::<AcquireBody>(&text)?.asked(&call.app)?;
     let acquiring = locks::acquire(&call.who, served, &asked, None);
-    let held = call.app.waits().during(asked.wait, call.app.lifecycle(), acquiring).await?;
+    let held =
+        call.app.waits().during(&call.who, asked.wait, call.app.lifecycle(), acquiring).await?;
     Ok(Done::Told(granted(&asked, &held)?))
 }
 

@@ -104,18 +104,21 @@ async fn announced(served: &Served, at: &str, bytes: usize) -> TcpStream {
 async fn only_so_many_attachments_are_in_memory_at_a_time() {
     let served = Served::new().await;
     let at = format!("{PAGE}/attachments/leave");
+    let large = vec![b'x'; 24 << 20];
+    told(200, served.server.request(Method::PUT, &at).body(large)).await;
+    // Who only says that something will come holds nothing.
     let mut stalled = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..16 {
         stalled.push(announced(&served, &at, 1_000).await);
     }
-    let until = async |status: u16| {
-        while served.server.get(&at).send().await.unwrap().status() != status {}
-    };
-    until(503).await;
+    let mut unread = Vec::new();
+    for _ in 0..8 {
+        unread.push(answered(200, served.server.get(&at)).await);
+    }
     refused(503, "overloaded", served.attach("leave", POLICY)).await;
     refused(503, "overloaded", served.server.get(&at)).await;
-    drop(stalled);
-    until(200).await;
+    drop((unread, stalled));
+    while served.server.get(&at).send().await.unwrap().status() != 200 {}
 }
 
 #[tokio::test]
