@@ -206,7 +206,11 @@ pub(crate) const CODES: &[Code] = {
             "The provider of the model could not be reached.",
         ),
         code("sandbox", S::INTERNAL_SERVER_ERROR, "The process that reads attachments failed."),
-        code("overloaded", S::SERVICE_UNAVAILABLE, "The server has as much to do as it takes on."),
+        code(
+            "overloaded",
+            S::SERVICE_UNAVAILABLE,
+            "The server is at capacity, or the caller already uses its share of it.",
+        ),
         code("stopping", S::SERVICE_UNAVAILABLE, "The server is about to stop."),
         code(
             "source-failed",

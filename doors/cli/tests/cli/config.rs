@@ -151,6 +151,9 @@ fn a_server_is_told_by_flag_then_variable_then_file_then_by_default() {
     assert_eq!(server["limits"]["body_bytes_max"], 4096);
     assert_eq!(server["limits"]["answer_time_max"], "5s");
     assert_eq!(server["limits"]["requests_max"], 1024);
+    assert_eq!(server["limits"]["write_time_max"], "20s");
+    assert_eq!(server["limits"]["connections_per_address_max"], 5_000);
+    assert_eq!(server["limits"]["bodies_bytes_max"], 256 << 20);
     assert_eq!((&server["log"], &server["log_level"]), (&"json".into(), &"info".into()));
 
     let env = [file[0], ("KEYWARD_LISTEN", "127.0.0.1:1002"), ("KEYWARD_TENANT_RATE", "3")];
@@ -162,6 +165,8 @@ fn a_server_is_told_by_flag_then_variable_then_file_then_by_default() {
         &in_force(&kw, &["--listen", "127.0.0.1:1003", "--quota-writes", "12"], &env)["server"];
     assert_eq!(server["listen"], "127.0.0.1:1003");
     assert_eq!(server["quota"]["writes_per_day_max"], 12);
+    let server = &in_force(&kw, &["--connections-per-address", "10000"], &env)["server"];
+    assert_eq!(server["limits"]["connections_per_address_max"], 10_000);
 }
 
 #[test]

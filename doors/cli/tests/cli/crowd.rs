@@ -1,4 +1,4 @@
-//! serve: thousands who watch.
+//! serve: thousands who watch, or ask for more than there is.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -43,7 +43,8 @@ fn five_thousand_watchers_are_held_in_little_memory_and_all_told() {
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
     let kw = Sandbox::new();
-    let served = serve(&kw, &[]);
+    // All of them come from one address.
+    let served = serve(&kw, &["--connections-per-address", "10000"]);
     let mut watchers: Vec<_> = (0..WATCHERS).map(|_| Watcher::new(&served.address)).collect();
     for watcher in &mut watchers {
         watcher.told("event: reached");
@@ -60,5 +61,35 @@ fn five_thousand_watchers_are_held_in_little_memory_and_all_told() {
     let bytes = served.process.resident_bytes();
     assert!(bytes <= MEMORY_BYTES_MAX, "{WATCHERS} watchers take {bytes} bytes");
     served.process.terminate();
+    assert_eq!(served.process.ended(), Some(0));
+}
+
+#[test]
+fn hundreds_of_refusals_are_a_few_lines_of_the_log() {
+    let kw = Sandbox::new();
+    kw.write("keyward.toml", "[server.limits]\nrequests_max = 1\n");
+    let served = serve(&kw, &["--log", "json", "--log-level", "info"]);
+    let mut waiting = TcpStream::connect(&served.address).unwrap();
+    let body = r#"{"wait_ms":25000}"#;
+    write!(
+        waiting,
+        "POST /v1/stores/main/queues/q/claim HTTP/1.1\r\nhost: {}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        served.address,
+        body.len()
+    )
+    .unwrap();
+    // What tells how the server is needs no slot.
+    let metrics = || send(&served.address, "GET /metrics HTTP/1.1\r\n", "").unwrap().1;
+    while !metrics().contains("keyward_claims_waiting 1") {}
+    let stores = || send(&served.address, "GET /v1/stores HTTP/1.1\r\n", "").unwrap().0;
+    let refused = (0..300).filter(|_| stores() == 503).count();
+    served.process.terminate();
+    let notes: Vec<_> = std::iter::from_fn(|| served.process.note()).collect();
+    let overloaded = notes.iter().filter(|note| note.contains("overloaded")).count();
+    // The claim may end before the last request comes on a busy machine.
+    assert!(refused > 100 && overloaded < 30, "{overloaded} lines for {refused} refusals");
+    let summed_up = |note: &&String| note.contains("more requests were refused: overloaded");
+    assert!(notes.iter().find(summed_up).is_some(), "{notes:?}");
     assert_eq!(served.process.ended(), Some(0));
 }

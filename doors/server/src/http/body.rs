@@ -43,13 +43,14 @@ pub(super) async fn arrive(
     request: Request,
     bytes_max: usize,
 ) -> Result<(Request, Held)> {
-    let holder = slots::holder(request.extensions());
+    let holder = || slots::holder(request.extensions());
     if request.body().is_end_stream() {
-        return Ok((request, Held { _slot: slots::take(app, &holder)?, _room: None }));
+        let slot = slots::take(app, &holder())?;
+        return Ok((request, Held { _slot: slot, _room: None }));
     }
     let (method, route) = STREAMED;
     if *request.method() == method && RouteName::of(&request).as_str() == route {
-        let slot = slots::take_streaming(app, &holder)?;
+        let slot = slots::take_streaming(app, &holder())?;
         return Ok((request, Held { _slot: slot, _room: None }));
     }
     let (parts, body) = request.into_parts();
@@ -91,7 +92,7 @@ pub(super) async fn receive(
     if let Some(who) = parts.extensions.get::<Identity>() {
         who.sends(bytes.len());
     }
-    let slot = slots::take(app, &slots::holder(&parts.extensions))?;
+    let slot = slots::take(app, arriving.room.holder())?;
     Ok((bytes, Held { _slot: slot, _room: Some(arriving.room) }))
 }
 

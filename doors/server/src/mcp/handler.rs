@@ -14,7 +14,6 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::call::{Call, caller, headers};
@@ -27,9 +26,11 @@ use super::tools::{self, Done};
 use super::{answer, completion, prompts, resources};
 use crate::app::App;
 use crate::audit;
+use crate::auth::Identity;
 use crate::http::watch::{Open, over};
 use crate::metrics::RouteName;
 use crate::problem::{Problem, Result};
+use crate::shares::{Full, Holder, Place, Shares};
 
 /// How long a list of tools may be taken for true: it changes with the credential and when the server
 /// is started anew.
@@ -55,8 +56,9 @@ pub(super) struct Shared {
     pub app: App,
     pub seal: Seal,
     fixtures: Option<Fixtures>,
-    /// One permit for each call, and for each look at the stores, that may be under way.
-    calls: Semaphore,
+    /// One place for each call, and for each look at the stores, that may be in progress. Calls may outlive
+    /// the request that brought them, and its slot.
+    calls: Shares,
 }
 
 impl Shared {
@@ -64,15 +66,19 @@ impl Shared {
         Ok(Arc::new(Self {
             seal: Seal::new()?,
             fixtures: fixtures.then(Fixtures::default),
-            calls: Semaphore::new(app.limits().requests_max),
+            calls: Shares::halved(app.limits().requests_max),
             app,
         }))
     }
 
-    /// Takes one of the places of what is under way.
-    fn permit(&self) -> Result<SemaphorePermit<'_>> {
-        self.calls.try_acquire().map_err(|_| {
-            Problem::new("overloaded", "the server has as much to do as it takes on")
+    /// Takes one of the places of what is in progress.
+    fn place(&self, who: &Identity) -> Result<Place> {
+        self.calls.take(&Holder::of(who)).map_err(|full| {
+            let detail = match full {
+                Full::All => "the server is at capacity",
+                Full::Part => "this credential has too many calls in progress",
+            };
+            Problem::new("overloaded", detail)
                 .hint("Call it again in a moment; nothing was done.")
                 .retryable()
         })
@@ -81,7 +87,7 @@ impl Shared {
     /// Does what a tool does, within the time that an answer may take, and tells the audit log.
     pub async fn run(&self, call: &Call) -> Result<Done> {
         let app = &self.app;
-        let _permit = self.permit()?;
+        let _place = self.place(&call.who)?;
         let meter = match app.usage().filter(|_| !app.auth().is_local()) {
             Some(usage) => Some(usage.meter(&call.who).await?),
             None => None,
@@ -122,8 +128,12 @@ impl Handler {
     }
 
     /// Looks something up in the stores: one of so many at a time, within the time that an answer may take.
-    async fn look<T>(&self, looking: impl Future<Output = T>) -> Result<T, ErrorData> {
-        let _permit = self.shared.permit().map_err(|problem| {
+    async fn look<T>(
+        &self,
+        who: &Identity,
+        looking: impl Future<Output = T>,
+    ) -> Result<T, ErrorData> {
+        let _place = self.shared.place(who).map_err(|problem| {
             ErrorData::internal_error(format!("{}; try again", problem.detail()), None)
         })?;
         let looking = timeout(self.app().limits().answer_time_max, looking);
@@ -264,7 +274,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let who = caller(&context)?;
-        let mut listed = self.look(resources::list(self.app(), &who)).await?;
+        let mut listed = self.look(&who, resources::list(self.app(), &who)).await?;
         if let Some(fixtures) = &self.shared.fixtures {
             listed.resources.extend(fixtures.resources());
         }
@@ -294,7 +304,7 @@ impl ServerHandler for Handler {
             return Ok(read.into());
         }
         let who = caller(&context)?;
-        let read = self.look(resources::read(self.app(), &who, &request.uri)).await?;
+        let read = self.look(&who, resources::read(self.app(), &who, &request.uri)).await?;
         Ok(read?.into())
     }
 
@@ -323,7 +333,7 @@ impl ServerHandler for Handler {
         let who = caller(&context)?;
         let arguments = request.arguments.as_ref();
         let prompt = prompts::get(self.app(), &who, &request.name, arguments);
-        Ok(self.look(prompt).await??.into())
+        Ok(self.look(&who, prompt).await??.into())
     }
 
     async fn complete(
@@ -332,7 +342,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let who = caller(&context)?;
-        let words = self.look(completion::complete(self.app(), &who, &request)).await?;
+        let words = self.look(&who, completion::complete(self.app(), &who, &request)).await?;
         Ok(CompleteResult::new(words))
     }
 

@@ -104,7 +104,7 @@ async fn announced(served: &Served, at: &str, bytes: usize) -> TcpStream {
 async fn only_so_many_attachments_are_in_memory_at_a_time() {
     let served = Served::new().await;
     let at = format!("{PAGE}/attachments/leave");
-    let large = vec![b'x'; 24 << 20];
+    let large = vec![b'x'; 16 << 20];
     told(200, served.server.request(Method::PUT, &at).body(large)).await;
     // Who only says that something will come holds nothing.
     let mut stalled = Vec::new();

@@ -148,7 +148,7 @@ async fn what_is_looked_up_counts_among_what_is_under_way() {
             }
         }
         let said = refused["error"]["message"].as_str().unwrap_or_default();
-        assert!(said.contains("as much to do"), "{method}: {refused}");
+        assert!(said.contains("at capacity"), "{method}: {refused}");
     }
     client.stop.take().unwrap().send(()).unwrap();
     assert_eq!(client.answer(waits).await["result"]["isError"], true);

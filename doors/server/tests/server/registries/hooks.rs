@@ -3,6 +3,8 @@ use keyward_server::{Config, Rate, Rates};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use sha2::Sha256;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use super::{AT, Served, ended, registry, repository};
 use crate::fixture::{Running, answered, configured, refused, told};
@@ -121,4 +123,25 @@ async fn strangers_do_not_push_too_often() {
         refused(401, "unauthenticated", pushed(&served.server, "policies", "no", PUSH)).await;
     }
     refused(429, "rate-limited", pushed(&served.server, "policies", "no", PUSH)).await;
+}
+
+#[tokio::test]
+async fn hooks_whose_bodies_never_come_take_no_slots() {
+    let mut config = configured();
+    config.limits.requests_max = 4;
+    let served = hooked(config).await;
+    let address = served.server.url.strip_prefix("http://").unwrap();
+    let head =
+        format!("POST {AT}/webhook HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n");
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        let mut connection = TcpStream::connect(address).await.unwrap();
+        connection.write_all(head.as_bytes()).await.unwrap();
+        silent.push(connection);
+    }
+    for _ in 0..10 {
+        answered(200, served.server.get("/healthz")).await;
+        answered(200, served.server.get("/v1/stores")).await;
+        refused(401, "unauthenticated", pushed(&served.server, "policies", "no", PUSH)).await;
+    }
 }
