@@ -33,8 +33,8 @@ const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 pub(crate) struct Peer(pub IpAddr);
 
 /// What is logged summed up.
-const OF_ONE_ADDRESS: Refusal = Refusal { what: "connections", why: "their address has too many" };
-const UNACCEPTED: Refusal = Refusal { what: "connections", why: "they cannot be accepted" };
+const OF_ONE_ADDRESS: Refusal = Refusal { what: "connection", why: "too many from one address" };
+const UNACCEPTED: Refusal = Refusal { what: "connection", why: "cannot be accepted" };
 
 /// Serves connections until the server stops, and waits for those that are open.
 ///

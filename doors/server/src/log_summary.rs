@@ -13,7 +13,7 @@ const LINES_MAX: u64 = 3;
 /// Something that was refused: what, and why. Both are fixed texts, so that there are only so many kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Refusal {
-    /// In the plural: `requests`, `connections`.
+    /// In the singular: `request`, `connection`.
     pub what: &'static str,
     /// The code of a problem, or a few words.
     pub why: &'static str,
@@ -43,7 +43,10 @@ impl LogSummary {
     /// Logs what had no line of its own since the last time.
     pub fn log(&self) {
         for (Refusal { what, why }, more) in self.take() {
-            tracing::warn!(more, why, "{more} more {what} were refused: {why}");
+            match more {
+                1 => tracing::warn!(more, why, "1 more {what} was refused: {why}"),
+                _ => tracing::warn!(more, why, "{more} more {what}s were refused: {why}"),
+            }
         }
     }
 
@@ -64,8 +67,8 @@ impl LogSummary {
 mod tests {
     use super::*;
 
-    const OVERLOADED: Refusal = Refusal { what: "requests", why: "overloaded" };
-    const RATE_LIMITED: Refusal = Refusal { what: "requests", why: "rate-limited" };
+    const OVERLOADED: Refusal = Refusal { what: "request", why: "overloaded" };
+    const RATE_LIMITED: Refusal = Refusal { what: "request", why: "rate-limited" };
 
     #[test]
     fn the_first_of_a_kind_have_a_line_and_the_others_are_summed_up() {

@@ -289,7 +289,7 @@ fn has_line(app: &App, problem: Option<&Problem>) -> bool {
         status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
     };
     problem.filter(summed_up).is_none_or(|problem| {
-        app.refusals().has_line(log_summary::Refusal { what: "requests", why: problem.code() })
+        app.refusals().has_line(log_summary::Refusal { what: "request", why: problem.code() })
     })
 }
 
