@@ -197,3 +197,59 @@ impl<T> Drop for Task<T> {
         self.0.abort();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn one_at_a_time(wait_max: Duration) -> (Reads, Store, Identity) {
+        let limits = Limits { reads_max: 1, read_wait_max: wait_max, ..Limits::default() };
+        let store = Store::new(keyward_memory::Memory::new());
+        (Reads::new(&limits).unwrap(), store, Identity::of_tests())
+    }
+
+    #[tokio::test]
+    async fn reads_run_on_threads_of_their_own() {
+        let (reads, store, who) = one_at_a_time(Duration::from_secs(60));
+        let name = async { Ok(std::thread::current().name().map(str::to_owned)) };
+        let name = reads.run(&who, &store, name).await.unwrap();
+        assert_eq!(name.as_deref(), Some("keyward-reads"));
+    }
+
+    #[tokio::test]
+    async fn a_read_that_nobody_waits_for_stops_and_gives_its_turn_back() {
+        let (reads, store, who) = one_at_a_time(Duration::from_secs(60));
+        let (begun, begins) = oneshot::channel();
+        let (kept, dropped) = oneshot::channel::<()>();
+        let endless = async move {
+            let _kept = kept;
+            let _ = begun.send(());
+            pending::<Result<()>>().await
+        };
+        let waiting = {
+            let (reads, store, who) = (reads.clone(), store.clone(), who.clone());
+            tokio::spawn(async move { reads.run(&who, &store, endless).await })
+        };
+        begins.await.unwrap();
+        waiting.abort();
+        assert!(dropped.await.is_err());
+        reads.run(&who, &store, async { Ok(()) }).await.unwrap();
+        assert!(reads.lines().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_read_that_waits_too_long_is_refused_and_leaves_the_line() {
+        let (reads, store, who) = one_at_a_time(Duration::from_millis(1));
+        let turn = reads.turn(&who).await.unwrap();
+        let refused = reads.run(&who, &store, async { Ok(()) }).await.unwrap_err();
+        assert_eq!((refused.code(), refused.is_retryable()), ("overloaded", true));
+        assert!(refused.detail().contains("is 1 at a time"), "{}", refused.detail());
+        drop(turn);
+        reads.run(&who, &store, async { Ok(()) }).await.unwrap();
+        assert!(reads.lines().is_empty());
+    }
+}
