@@ -22,7 +22,7 @@ const TOGETHER: usize = 100;
 /// Places in a row, of which every tenth is a park.
 async fn fill(places: &Space, count: usize) {
     let operation = |n: usize| {
-        let (lat, kind) = (52.0 + n as f64 / 1e4, if n % 10 == 0 { "park" } else { "shop" });
+        let (lat, kind) = (52.0 + n as f64 / 1e4, if n.is_multiple_of(10) { "park" } else { "shop" });
         let value = format!(r#"{{"lat":{lat},"lon":13.4,"name":"{kind}"}}"#);
         let key = places.key(Bindings::new().with("place", format!("p{n:05}"))).unwrap();
         Operation::Put(key, Draft::new(json(&value)))
