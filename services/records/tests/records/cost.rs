@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use keyward_engine::Tier;
 use keyward_key::Bindings;
 use keyward_records::geo::{BoundingBox, Circle, Point};
-use keyward_records::{Draft, Error, Filter, Near, Operation, Query, Space, Within};
+use keyward_records::{Draft, Error, Filter, Near, Operation, Query, Space, Within, Written};
 use keyward_stores::{Kind, Place, on_engines};
 
 use crate::fixture::{Fixture, all, ids, json};
@@ -22,16 +23,19 @@ const TOGETHER: usize = 100;
 /// Places in a row, of which every tenth is a park.
 async fn fill(places: &Space, count: usize) {
     let operation = |n: usize| {
-        let (lat, kind) = (52.0 + n as f64 / 1e4, if n.is_multiple_of(10) { "park" } else { "shop" });
+        let (lat, kind) =
+            (52.0 + n as f64 / 1e4, if n.is_multiple_of(10) { "park" } else { "shop" });
         let value = format!(r#"{{"lat":{lat},"lon":13.4,"name":"{kind}"}}"#);
         let key = places.key(Bindings::new().with("place", format!("p{n:05}"))).unwrap();
         Operation::Put(key, Draft::new(json(&value)))
     };
     let operations: Vec<Operation> = (0..count).map(operation).collect();
     for some in operations.chunks(TOGETHER) {
-        for written in places.each(some.to_vec()).await {
-            assert!(written.unwrap().is_accepted());
-        }
+        let written = match places.guarantee() {
+            Tier::Atomic => places.together(some.to_vec()).await,
+            _ => places.each(some.to_vec()).await.into_iter().collect(),
+        };
+        assert!(written.unwrap().iter().all(Written::is_accepted));
     }
 }
 
