@@ -34,7 +34,7 @@ const KIND_CHARS: usize = 200;
 fn violation(planted: &Planted, sent: &Random, answer: &Answer) -> Option<String> {
     let body = String::from_utf8_lossy(&answer.body);
     let said = [&*body, &answer.headers];
-    if let Some(leaked) = planted.leaked(&sent.credential.name, &said) {
+    if let Some(leaked) = planted.leaked(sent.credential.name, &said) {
         return Some(format!("{leaked} leaked"));
     }
     let foreign_write =
