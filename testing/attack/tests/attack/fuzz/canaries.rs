@@ -94,7 +94,7 @@ impl Planted {
             .collect();
         credentials.push(Credential { name: "admin", key: Some(scene.admin.clone()) });
         credentials.push(Credential { name: "nobody", key: None });
-        let made_up = format!("kw_00000000_{}", "0".repeat(64));
+        let made_up = format!("kw_00000000_{}", "0".repeat(52));
         credentials.push(Credential { name: "made-up", key: Some(made_up) });
         let planted = Self { credentials };
         planted.replant(scene);
