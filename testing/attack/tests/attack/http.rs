@@ -53,6 +53,10 @@ pub fn exchange(address: SocketAddr, request: &str, patience: Duration) -> io::R
             Ok(0) => break,
             Ok(length) => answer.extend_from_slice(&buffer[..length]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // How a read timeout is reported.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                return Err(ErrorKind::TimedOut.into());
+            }
             Err(error) => return Err(error),
         }
     }

@@ -30,8 +30,8 @@ fn commit(keys: usize, round: u64) -> Value {
 fn watchers_that_do_not_read_take_no_memory_without_end() {
     let scale = Scale::from_env();
     let watchers = scale.choose(200, 2_000);
-    // In the deep form an event has about 200 KiB.
-    let keys = scale.choose(50, 500);
+    // In the deep form an event has about 40 KiB.
+    let keys = scale.choose(50, 100);
     let time = scale.choose(Duration::from_secs(3), Duration::from_secs(30));
     allow_open_files(watchers as u64 + 1_000);
     let scene = Scene::set(1, &[]);
