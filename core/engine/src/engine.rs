@@ -69,6 +69,12 @@ pub trait Engine: Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
+    /// Fails as [`ErrorKind::Full`] if the store has hardly any room left to grow, as far as the
+    /// engine can tell without writing. Small commits may succeed all the same.
+    fn check_space(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Writes a copy of the whole store, consistent at one moment while others write, into a
     /// new file.
     fn backup<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<()>> {

@@ -3,68 +3,63 @@
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
+use heed::RwTxn;
 use keyward_engine::{Commit, Error, ErrorKind, Outcome, Result, Revision};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::commit::{Failure, Transaction};
 use crate::engine::Core;
 use crate::error::{from_io, from_lmdb};
 use crate::place;
+use crate::queue::{Refused, Request};
 
-/// How many commits may wait in the queue.
-const QUEUE_MAX: usize = 1_024;
-/// How many kibibytes of commits may wait in the queue.
+/// How many kibibytes of commits may wait in the queue; each counts as one at least.
 const QUEUE_KIB_MAX: u32 = 256 << 10;
-/// How many bytes of commits go into one transaction, unless a single one is larger.
-const GROUP_BYTES_MAX: usize = 16 << 20;
 /// How many expired entries a transaction reclaims, if there are so many; more when more are added.
 const RECLAIMED_MIN: usize = 64;
 /// After how many transactions the slots of dead readers are cleared again.
 const CLEAR_READERS_EVERY: u32 = 256;
 
-/// The way to the committer thread.
+/// The way to the committer thread, which writes what is queued, and to the watchdog, which gives
+/// up what has waited too long.
 pub(crate) struct Committer {
-    /// Taken out to stop the thread.
-    requests: Option<mpsc::Sender<Request>>,
+    core: Arc<Core>,
     space: Arc<Semaphore>,
-    thread: Option<JoinHandle<()>>,
-}
-
-struct Request {
-    commit: Commit,
-    size: usize,
-    answer: oneshot::Sender<Result<Outcome>>,
-    _space: OwnedSemaphorePermit,
+    committer: Option<JoinHandle<()>>,
+    watchdog: Option<JoinHandle<()>>,
 }
 
 impl Committer {
-    /// Starts the thread.
+    /// Starts the threads.
     pub(crate) fn start(core: Arc<Core>) -> Result<Self> {
-        let (requests, queue) = mpsc::channel(QUEUE_MAX);
-        let thread = thread::Builder::new()
-            .name("keyward-commit".to_owned())
-            .spawn(move || Worker { core, queue, transactions: 0 }.run())
-            .map_err(|error| from_io("cannot start the committer thread", &error))?;
-        Ok(Self {
-            requests: Some(requests),
-            space: Arc::new(Semaphore::new(QUEUE_KIB_MAX as usize)),
-            thread: Some(thread),
-        })
+        let space = Arc::new(Semaphore::new(QUEUE_KIB_MAX as usize));
+        let worker = Worker { core: core.clone(), transactions: 0 };
+        let watched = core.clone();
+        // Dropped half started, it ends the thread that it has.
+        let mut started = Self { core, space, committer: None, watchdog: None };
+        started.committer = Some(spawn("keyward-commit", move || worker.run())?);
+        started.watchdog = Some(spawn("keyward-watchdog", move || give_up_overdue(&watched))?);
+        Ok(started)
     }
 
-    /// Queues a commit and waits for its outcome.
+    /// Queues a commit and waits for its outcome. If its turn does not come in time, nothing was
+    /// done.
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Outcome> {
         // It stops only by a fault: the store is of no use until it is opened again.
         let stopped = || Error::new(ErrorKind::Internal, "the store's committer has stopped");
+        let asked = Instant::now();
         let size = commit.size();
         let kib = u32::try_from(size >> 10).unwrap_or(QUEUE_KIB_MAX).saturating_add(1);
         let space = self.space.clone().acquire_many_owned(kib.min(QUEUE_KIB_MAX)).await;
         let space = space.map_err(|_| stopped())?;
         let (answer, outcome) = oneshot::channel();
-        let requests = self.requests.as_ref().ok_or_else(stopped)?;
-        let request = Request { commit, size, answer, _space: space };
-        requests.send(request).await.map_err(|_| stopped())?;
+        let request = Request { commit, size, asked, answer, alone: false, _space: space };
+        self.core.queue.push(request).map_err(|refused| match refused {
+            Refused::Ended => stopped(),
+            Refused::Blocked(waited) => self.core.holder.timed_out(waited),
+        })?;
         outcome.await.unwrap_or_else(|_| {
             Err(Error::new(
                 ErrorKind::OutcomeUnknown,
@@ -76,43 +71,80 @@ impl Committer {
 
 impl Drop for Committer {
     fn drop(&mut self) {
-        // With the queue closed the thread finishes what is in it, and ends.
-        self.requests = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic in it has already been answered as an unknown outcome.
-            let _ = thread.join();
-        }
+        // With the queue closed the committer finishes what is in it, and ends. If another process
+        // blocks it, it is left behind, and keeps the environment open until it gets the lock.
+        let ended = self.committer.is_none() || self.core.queue.close();
+        // A panic in it has already been answered as an unknown outcome.
+        let _ = self.committer.take().filter(|_| ended).map(JoinHandle::join);
+        let _ = self.watchdog.take().map(JoinHandle::join);
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map_err(|error| from_io(&format!("cannot start the thread {name}"), &error))
+}
+
+/// Answers commits that have waited too long, until the store is closed.
+fn give_up_overdue(core: &Core) {
+    while let Some((overdue, blocked)) = core.queue.wait_for_overdue() {
+        let error = match blocked {
+            Some(waited) => core.holder.timed_out(waited),
+            None => busy(core.options.write_timeout),
+        };
+        answer_all(overdue, &error);
+    }
+}
+
+fn busy(time_max: Duration) -> Error {
+    let message = format!(
+        "the store is busy: the commit waited {:.1} s for its turn (write_timeout)",
+        time_max.as_secs_f64()
+    );
+    Error::new(ErrorKind::Unavailable, message)
+}
+
+/// A caller that has gone away does not need the answer.
+fn answer_all(requests: Vec<Request>, error: &Error) {
+    for request in requests {
+        let _ = request.answer.send(Err(Error::new(error.kind(), error.to_string())));
     }
 }
 
 struct Worker {
     core: Arc<Core>,
-    queue: mpsc::Receiver<Request>,
     transactions: u32,
+}
+
+/// Whoever waits for the committer learns that it has ended, also by a panic.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.core.queue.end();
+    }
 }
 
 impl Worker {
     fn run(mut self) {
-        let mut taken = Vec::new();
-        while self.queue.blocking_recv_many(&mut taken, QUEUE_MAX) > 0 {
-            let mut group = Vec::with_capacity(taken.len());
-            let mut bytes = 0;
-            for request in taken.drain(..) {
-                if bytes > 0 && bytes + request.size > GROUP_BYTES_MAX {
-                    self.serve(std::mem::take(&mut group));
-                    bytes = 0;
-                }
-                bytes += request.size;
-                group.push(request);
-            }
-            self.serve(group);
+        while self.core.queue.wait_for_work() {
+            self.clear_readers_sometimes();
+            self.serve();
         }
     }
 
-    /// Commits a group of requests together and answers them.
-    fn serve(&mut self, group: Vec<Request>) {
-        self.clear_readers_sometimes();
-        match self.write(&group) {
+    /// Waits for the write lock, and commits a group of requests together and answers them.
+    fn serve(&self) {
+        let txn = self.core.environment.env.write_txn();
+        if txn.is_ok() {
+            self.core.holder.record();
+        }
+        let group = self.core.queue.take();
+        if group.is_empty() {
+            return;
+        }
+        let written = txn
+            .map_err(|error| from_lmdb("cannot commit", error))
+            .and_then(|txn| self.write(txn, &group));
+        match written {
             Ok((revision, outcomes)) => {
                 self.core.committed(revision);
                 for (request, outcome) in group.into_iter().zip(outcomes) {
@@ -120,28 +152,19 @@ impl Worker {
                     let _ = request.answer.send(outcome);
                 }
             }
+            // One that cannot be done must not take the others down with it.
             Err(error) if group.len() > 1 && may_work_alone(error.kind()) => {
-                // One that cannot be done must not take the others down with it.
-                for request in group {
-                    self.serve(vec![request]);
-                }
+                self.core.queue.put_back(group);
             }
-            Err(error) => {
-                for request in group {
-                    let copy = Error::new(error.kind(), error.to_string());
-                    let _ = request.answer.send(Err(copy));
-                }
-            }
+            Err(error) => answer_all(group, &error),
         }
     }
 
     /// One transaction for a group: either all of them are durable and have an outcome, or none has
     /// changed anything (unless the error says that this is not known).
     #[allow(clippy::type_complexity, reason = "the pair is taken apart at once")]
-    fn write(&self, group: &[Request]) -> Result<(Revision, Vec<Result<Outcome>>)> {
-        let environment = &self.core.environment;
-        let txn = environment.env.write_txn().map_err(|error| from_lmdb("cannot commit", error))?;
-        let mut txn = Transaction::new(txn, environment.tables, &*self.core.clock)?;
+    fn write(&self, txn: RwTxn<'_>, group: &[Request]) -> Result<(Revision, Vec<Result<Outcome>>)> {
+        let mut txn = Transaction::new(txn, self.core.environment.tables, &*self.core.clock)?;
         let mut outcomes = Vec::with_capacity(group.len());
         for request in group {
             outcomes.push(match txn.apply(&request.commit) {
@@ -163,7 +186,8 @@ impl Worker {
     /// A commit that failed before LMDB wrote the page that makes it valid has changed nothing. If
     /// writing that very page failed, LMDB refuses further work, and nobody knows what the disk has.
     fn explain_failed_commit(&self, error: heed::Error) -> Error {
-        match self.core.environment.env.write_txn() {
+        // A read tells as well as a write, and does not wait for the write lock.
+        match self.core.environment.env.read_txn() {
             Err(heed::Error::Mdb(heed::MdbError::Panic)) => Error::new(
                 ErrorKind::OutcomeUnknown,
                 "the disk failed in the last step of a commit; reopen the store to see what it has",

@@ -2,22 +2,29 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use keyward_engine::{Error, ErrorKind, Result};
 
 use crate::error::{at, corrupt, misplaced};
+use crate::holder::Holder;
 use crate::place;
 
 const DATA: &str = "data.mdb";
 const LMDB_LOCK: &str = "lock.mdb";
 const GATE: &str = "keyward.lock";
 const USERS: &str = "keyward.users";
+const HOLDER: &str = "keyward.writer";
 const CREATING: &str = "creating";
 
 /// Room for about two thousand readers at once.
 const LMDB_LOCK_BYTES: u64 = 128 << 10;
+
+/// The longest pause between two tries to lock the gate.
+const GATE_PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// A store's directory with its gate locked: nobody else opens, creates, restores or compacts the
 /// store meanwhile. The gate opens when this is dropped.
@@ -32,14 +39,14 @@ pub(crate) struct User {
 }
 
 impl Gate {
-    /// Finds or makes the directory and locks its gate.
-    pub(crate) fn lock(directory: &Path) -> Result<Self> {
+    /// Finds or makes the directory and locks its gate, if that can be done within this time.
+    pub(crate) fn lock(directory: &Path, time_max: Duration) -> Result<Self> {
         make_directory(directory)?;
         let path = fs::canonicalize(directory).map_err(at("cannot open", directory))?;
         refuse_foreign_directories(&path)?;
         place::refuse_network_file_systems(&path)?;
         let file = private_file(&path.join(GATE))?;
-        file.lock().map_err(at("cannot lock", &path))?;
+        lock_in_time(&file, &path, time_max)?;
         Ok(Self { path, _file: file })
     }
 
@@ -193,7 +200,7 @@ fn refuse_foreign_directories(path: &Path) -> Result<()> {
         if name == DATA {
             return Ok(());
         }
-        let ours = [LMDB_LOCK, GATE, USERS, CREATING, "lost+found"];
+        let ours = [LMDB_LOCK, GATE, USERS, HOLDER, CREATING, "lost+found"];
         if !ours.iter().any(|known| name == *known) {
             foreign.get_or_insert(name);
         }
@@ -206,6 +213,54 @@ fn refuse_foreign_directories(path: &Path) -> Result<()> {
             path.display()
         ))),
     }
+}
+
+/// Opens the record of who holds the write lock.
+pub(crate) fn holder_file(directory: &Path) -> Result<File> {
+    private_file(&directory.join(HOLDER))
+}
+
+/// Locks a gate. `flock` has no timed wait, so it is tried again and again; the gate is locked only
+/// for moments, except by a compaction or a process that was stopped.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "nothing tells when a lock of another process is free"
+)]
+fn lock_in_time(file: &File, directory: &Path, time_max: Duration) -> Result<()> {
+    let began = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(at("cannot lock", directory)(error)),
+            Err(TryLockError::WouldBlock) if began.elapsed() >= time_max => break,
+            Err(TryLockError::WouldBlock) => thread::sleep(pause),
+        }
+        pause = (pause * 2).min(GATE_PAUSE_MAX);
+    }
+    let holder = flock_holder(file).map_or_else(String::new, |holder| format!(": {holder}"));
+    let message = format!(
+        "another process has been opening or compacting {} for at least {:.1} s{holder}",
+        directory.display(),
+        began.elapsed().as_secs_f64()
+    );
+    Err(Error::new(ErrorKind::Unavailable, message))
+}
+
+/// The process that holds an exclusive lock of a file, if the system tells beyond doubt. Files are
+/// told apart by their inodes alone: the numbers of devices there are not always those of `stat`.
+fn flock_holder(file: &File) -> Option<Holder> {
+    let inode = file.metadata().ok()?.ino().to_string();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let mut holders = locks.lines().filter_map(|line| {
+        // 1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", pid, place, ..] = fields[..] else { return None };
+        let found = place.rsplit(':').next() == Some(inode.as_str());
+        found.then(|| pid.parse().ok()).flatten()
+    });
+    let holder = holders.next().filter(|_| holders.next().is_none())?;
+    Holder::find(holder)
 }
 
 fn reserve(lock: &Path) -> Result<()> {

@@ -14,10 +14,13 @@ use crate::directory::{User, holds_store};
 use crate::environment::Environment;
 use crate::error::{from_io, from_lmdb};
 use crate::history::{Log, Lookout};
-use crate::{Options, maintenance, registry};
+use crate::holder::HolderRecord;
+use crate::queue::Queue;
+use crate::{Options, maintenance, place, registry};
 
 /// A store in a directory. Clones share it; the last one dropped closes it, after what is queued
-/// has been committed.
+/// has been committed. If another process has the write lock and does not let go of it, closing
+/// gives up what is queued after a second.
 #[derive(Clone)]
 pub struct Embedded {
     shared: Arc<Shared>,
@@ -25,7 +28,8 @@ pub struct Embedded {
 
 /// An open store: what all handles of this process share.
 pub(crate) struct Shared {
-    // In this order: the threads end before the environment closes.
+    // In this order: the threads end before the environment closes. A committer that is blocked
+    // by another process is left behind with the core, which it closes when it ends.
     committer: Committer,
     pub(crate) lookout: Lookout,
     pub(crate) core: Arc<Core>,
@@ -34,6 +38,8 @@ pub(crate) struct Shared {
 /// What the threads of a store share with its handles.
 pub(crate) struct Core {
     pub(crate) environment: Environment,
+    pub(crate) queue: Queue,
+    pub(crate) holder: HolderRecord,
     pub(crate) clock: Box<dyn Clock>,
     pub(crate) options: Options,
     capabilities: Capabilities,
@@ -83,6 +89,7 @@ impl Embedded {
 impl Shared {
     pub(crate) fn start(
         environment: Environment,
+        holder: HolderRecord,
         user: User,
         options: Options,
         clock: Box<dyn Clock>,
@@ -90,6 +97,8 @@ impl Shared {
         let (latest, _) = environment.revisions()?;
         let core = Arc::new(Core {
             environment,
+            queue: Queue::new(options.write_timeout),
+            holder,
             clock,
             options,
             capabilities: options.capabilities(),
@@ -167,6 +176,10 @@ impl Engine for Embedded {
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
         Box::pin(async move { self.shared.core.stats() })
+    }
+
+    fn check_space(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { place::refuse_full_disks(self.shared.core.environment.env.path()) })
     }
 
     fn backup<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<()>> {

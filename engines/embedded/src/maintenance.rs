@@ -60,7 +60,7 @@ pub fn restore(directory: &Path, backup: &Path, options: Options) -> Result<()> 
     if size == 0 {
         return Err(corrupt(format!("{} is empty, and no backup", backup.display())));
     }
-    let gate = Gate::lock(directory)?;
+    let gate = Gate::lock(directory, options.write_timeout)?;
     if gate.is_created()? {
         return Err(misplaced(format!(
             "there is already a store in {}; restore into a new directory",
@@ -84,8 +84,8 @@ pub fn compact(directory: &Path, options: Options) -> Result<Compacted> {
     if !holds_store(directory)? {
         return Err(misplaced(format!("there is no store in {}", directory.display())));
     }
-    let gate = Gate::lock(directory)?;
-    wait_if_closing(gate.path())?;
+    let gate = Gate::lock(directory, options.write_timeout)?;
+    wait_if_closing(gate.path(), options.write_timeout)?;
     let _alone = gate.enter_alone()?;
     gate.prepare()?;
     let size = || {

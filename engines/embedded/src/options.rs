@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use keyward_engine::{
     Capabilities, ClockSource, Consistency, Durability, Error, ErrorKind, ExpirySupport, Limits,
     Result, ScanOrder, Sharing, StoreUrl, WatchSupport,
@@ -16,6 +17,9 @@ pub struct Options {
     pub map_bytes: usize,
     /// How many commits back a watch can resume.
     pub history: u64,
+    /// How long a commit waits for its turn, and opening waits for other processes that open or
+    /// compact the store. After that it fails as [`ErrorKind::Unavailable`]: nothing was written.
+    pub write_timeout: Duration,
 }
 
 /// LMDB's longest key with `longer-keys` and pages of 4 KiB, less the eight bytes that the table of
@@ -24,7 +28,12 @@ pub(crate) const KEY_BYTES_MAX: usize = 1_982 - 8;
 
 impl Default for Options {
     fn default() -> Self {
-        Self { durability: Durability::Synced, map_bytes: 1 << 40, history: 100_000 }
+        Self {
+            durability: Durability::Synced,
+            map_bytes: 1 << 40,
+            history: 100_000,
+            write_timeout: Duration::from_secs(10),
+        }
     }
 }
 
@@ -62,7 +71,18 @@ impl Options {
                 _ => return invalid(format!("history is a number above zero, not {history:?}")),
             };
         }
-        url.finish(&["durability", "map_size", "history"])?;
+        if let Some(timeout) = url.take("write_timeout") {
+            options.write_timeout = match parse_duration(&timeout) {
+                Some(timeout) => timeout,
+                None => {
+                    return invalid(format!(
+                        "write_timeout must be at least a millisecond, such as 10s or 500ms, not \
+                         {timeout:?}"
+                    ));
+                }
+            };
+        }
+        url.finish(&["durability", "map_size", "history", "write_timeout"])?;
         Ok((directory, options))
     }
 
@@ -112,16 +132,26 @@ fn parse_size(text: &str) -> Option<usize> {
     (whole > 0).then_some(whole)
 }
 
+fn parse_duration(text: &str) -> Option<Duration> {
+    let duration = text.parse::<SignedDuration>().ok()?;
+    Duration::try_from(duration).ok().filter(|&duration| duration >= Duration::from_millis(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_url_gives_directory_and_options() {
-        let url = "embedded:./data?durability=relaxed&map_size=64GiB&history=7";
+        let url = "embedded:./data?durability=relaxed&map_size=64GiB&history=7&write_timeout=2s";
         let (directory, options) = Options::from_url(url.parse().unwrap()).unwrap();
         assert_eq!(directory, PathBuf::from("./data"));
-        let expected = Options { durability: Durability::Relaxed, map_bytes: 64 << 30, history: 7 };
+        let expected = Options {
+            durability: Durability::Relaxed,
+            map_bytes: 64 << 30,
+            history: 7,
+            write_timeout: Duration::from_secs(2),
+        };
         assert_eq!(options, expected);
     }
 
@@ -134,7 +164,8 @@ mod tests {
             ("embedded:x?map_size=1KiB", "at least 1MiB"),
             ("embedded:x?map_size=99999999TiB", "64GiB"),
             ("embedded:x?history=0", "above zero"),
-            ("embedded:x?sync=off", "durability, map_size, history"),
+            ("embedded:x?write_timeout=0s", "such as 10s"),
+            ("embedded:x?sync=off", "durability, map_size, history, write_timeout"),
         ] {
             let error = Options::from_url(url.parse().unwrap()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid);

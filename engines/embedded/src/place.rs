@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use keyward_engine::{Error, Result};
+use keyward_engine::{Error, ErrorKind, Result};
 
 use crate::error::{at, misplaced};
 
@@ -44,9 +44,25 @@ fn network_file_system(number: u64) -> Option<&'static str> {
     NETWORK_FILE_SYSTEMS.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
 }
 
+/// The least room that a store needs to go on growing.
+const ROOM_MIN: u64 = 4 << 20;
+
+/// Refuses a file system that has hardly any room left. Small commits may still fit into free pages
+/// of the data file.
+pub(crate) fn refuse_full_disks(directory: &Path) -> Result<()> {
+    if !is_nearly_full(directory) {
+        return Ok(());
+    }
+    let message = format!(
+        "the disk of {} is full: less than {} MiB are free",
+        directory.display(),
+        ROOM_MIN >> 20
+    );
+    Err(Error::new(ErrorKind::Full, message))
+}
+
 /// Whether the file system has hardly any room left.
 pub(crate) fn is_nearly_full(directory: &Path) -> bool {
-    const ROOM_MIN: u64 = 4 << 20;
     rustix::fs::statvfs(directory)
         .is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) < ROOM_MIN)
 }

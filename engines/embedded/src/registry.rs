@@ -7,14 +7,16 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
-use keyward_engine::{Clock, Result};
+use keyward_engine::{Clock, Error, ErrorKind, Result};
 
 use crate::Options;
 use crate::directory::{Gate, open_elsewhere};
-use crate::engine::Shared;
+use crate::engine::{Core, Shared};
 use crate::environment::Environment;
 use crate::error::{at, misplaced};
+use crate::holder::HolderRecord;
 
 /// Which directory it is, whatever it is called.
 type Identity = (u64, u64);
@@ -24,6 +26,14 @@ static OPENED: Mutex<BTreeMap<Identity, Opened>> = Mutex::new(BTreeMap::new());
 struct Opened {
     path: PathBuf,
     shared: Weak<Shared>,
+    /// Alive for as long as the environment is open: longer than the handles, while it is closed.
+    core: Weak<Core>,
+}
+
+impl Opened {
+    fn is_shared(&self) -> bool {
+        self.shared.strong_count() > 0
+    }
 }
 
 /// Opens a store, or shares it if this process already has it open.
@@ -33,7 +43,7 @@ pub(crate) fn open(
     clock: Box<dyn Clock>,
 ) -> Result<Arc<Shared>> {
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-    opened.retain(|_, opened| opened.shared.strong_count() > 0);
+    opened.retain(|_, opened| opened.core.strong_count() > 0);
     let known = identity(directory).ok().and_then(|identity| opened.get(&identity));
     if let Some(shared) = known.and_then(|opened| opened.shared.upgrade()) {
         if shared.core.options != options {
@@ -46,15 +56,15 @@ pub(crate) fn open(
         return Ok(shared);
     }
 
-    let gate = Gate::lock(directory)?;
-    if opened.values().any(|opened| opened.path == gate.path()) {
+    let gate = Gate::lock(directory, options.write_timeout)?;
+    if opened.values().any(|opened| opened.is_shared() && opened.path == gate.path()) {
         return Err(misplaced(format!(
             "{} was removed or replaced while this process had the store in it open; close that \
              one first",
             directory.display()
         )));
     }
-    wait_until_closed(gate.path());
+    wait_until_closed(&opened, gate.path(), options.write_timeout)?;
     if gate.is_created()? {
         gate.settle()?;
     } else {
@@ -63,29 +73,49 @@ pub(crate) fn open(
     gate.prepare()?;
     let (user, alone) = gate.enter()?;
     let environment = Environment::open(gate.path(), &options, alone)?;
-    let shared = Arc::new(Shared::start(environment, user, options, clock)?);
+    let holder = HolderRecord::open(gate.path());
+    let shared = Arc::new(Shared::start(environment, holder, user, options, clock)?);
     let identity = identity(gate.path()).map_err(at("cannot look at", directory))?;
     let path = gate.path().to_owned();
-    opened.insert(identity, Opened { path, shared: Arc::downgrade(&shared) });
+    let core = Arc::downgrade(&shared.core);
+    opened.insert(identity, Opened { path, shared: Arc::downgrade(&shared), core });
     Ok(shared)
 }
 
 /// Waits until the environment of a directory is closed, if this process was closing it: the last
 /// handle may have been dropped only just now. Refuses if a handle is alive.
-pub(crate) fn wait_if_closing(directory: &Path) -> Result<()> {
+pub(crate) fn wait_if_closing(directory: &Path, time_max: Duration) -> Result<()> {
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-    opened.retain(|_, opened| opened.shared.strong_count() > 0);
-    if opened.values().any(|opened| opened.path == directory) {
+    opened.retain(|_, opened| opened.core.strong_count() > 0);
+    if opened.values().any(|opened| opened.is_shared() && opened.path == directory) {
         return Err(open_elsewhere(directory));
     }
-    wait_until_closed(directory);
-    Ok(())
+    wait_until_closed(&opened, directory, time_max)
 }
 
-fn wait_until_closed(path: &Path) {
-    if let Some(closing) = heed::env_closing_event(path) {
-        closing.wait();
+/// LMDB must not open one environment twice, so a store that this process cannot close is refused:
+/// another process blocks its committer, or it takes too long.
+fn wait_until_closed(
+    opened: &BTreeMap<Identity, Opened>,
+    path: &Path,
+    time_max: Duration,
+) -> Result<()> {
+    // The directory may have another name by now.
+    let identity = identity(path).ok();
+    let mut known = opened.iter();
+    let known = known.find(|(of, opened)| Some(**of) == identity || opened.path == path);
+    let abandoned = known.and_then(|(_, opened)| opened.core.upgrade());
+    let abandoned = abandoned.is_some_and(|core| core.queue.is_abandoned());
+    let closing = heed::env_closing_event(known.map_or(path, |(_, opened)| &opened.path));
+    if !abandoned && closing.is_none_or(|closing| closing.wait_timeout(time_max)) {
+        return Ok(());
     }
+    let message = format!(
+        "{} is still being closed in this process, which waits for the write lock that another \
+         process holds",
+        path.display()
+    );
+    Err(Error::new(ErrorKind::Unavailable, message))
 }
 
 fn identity(directory: &Path) -> io::Result<Identity> {

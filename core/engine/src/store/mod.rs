@@ -161,6 +161,12 @@ impl Store {
         self.engine.verify(range).await
     }
 
+    /// Fails as [`ErrorKind::Full`] if the store has hardly any room left to grow, as far as the
+    /// engine can tell without writing.
+    pub async fn check_space(&self) -> Result<()> {
+        self.engine.check_space().await
+    }
+
     /// Writes a copy of the whole store, consistent at one moment while others write, into a new
     /// file, on engines that can.
     pub async fn backup(&self, file: &Path) -> Result<()> {

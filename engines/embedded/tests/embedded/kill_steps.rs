@@ -18,7 +18,8 @@ use crate::shim::Shim;
 use crate::workload::{self, Contents, State};
 
 /// What may lie in the directory of a store that is open or was closed.
-const FILES: [&str; 4] = ["data.mdb", "keyward.lock", "keyward.users", "lock.mdb"];
+const FILES: [&str; 5] =
+    ["data.mdb", "keyward.lock", "keyward.users", "keyward.writer", "lock.mdb"];
 
 /// Runs a child again and again, in a new directory each time, killed before its first step, its
 /// second, and so on, until it comes to its end. `check` looks at what each one left.

@@ -6,6 +6,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// Far longer than anything takes: only for what would otherwise wait for ever.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -38,6 +40,26 @@ impl Process {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => panic!("a child does nothing"),
+        }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits until a signal has stopped the process.
+    #[allow(clippy::disallowed_methods, reason = "nothing tells when a process is stopped")]
+    pub fn stopped(&self) {
+        let end = Instant::now() + PATIENCE;
+        let stat = format!("/proc/{}/stat", self.id());
+        while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+            assert!(Instant::now() < end, "a child is never stopped");
+            thread::sleep(Duration::from_millis(5));
         }
     }
 

@@ -19,7 +19,7 @@ const PAGE_BYTES: usize = 4096;
 
 /// Files whose contents are made anew when nobody has the store open: after a power loss they may
 /// hold anything, or be gone.
-const LOCKS: [&str; 3] = ["lock.mdb", "keyward.lock", "keyward.users"];
+const LOCKS: [&str; 4] = ["lock.mdb", "keyward.lock", "keyward.users", "keyward.writer"];
 
 /// A disk, with all that is not durable yet.
 pub struct Disk {
