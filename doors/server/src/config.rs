@@ -198,7 +198,8 @@ pub struct Limits {
     pub read_wait_max: Duration,
     /// How often it is looked whether the credential of an open watch is still valid.
     pub recheck_interval: Duration,
-    /// How long a stop waits for requests under way.
+    /// How long a stop takes at most. The last quarter, at most 5 seconds, is kept for writing what
+    /// is held in memory.
     pub drain_time_max: Duration,
 }
 

@@ -35,6 +35,7 @@ mod mcp;
 mod metrics;
 mod problem;
 mod reads;
+mod readiness;
 mod registries;
 mod server;
 mod shares;

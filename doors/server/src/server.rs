@@ -8,7 +8,7 @@ use std::time::Duration;
 use keyward::Data;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::time::{interval, timeout};
+use tokio::time::{Instant, interval, timeout_at};
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::app::App;
@@ -34,6 +34,11 @@ pub struct Server {
     mcp: McpOptions,
 }
 
+/// How much of the time of a stop is kept for writing what has been gathered in memory: a quarter,
+/// but no more than this.
+const FLUSH_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long that may take in any case.
+const FLUSH_TIME_MIN: Duration = Duration::from_secs(1);
 /// How often the control store is told which keys were used.
 const USES_INTERVAL: Duration = Duration::from_secs(30);
 /// How often the control store is told what was written, if there is a quota.
@@ -164,13 +169,16 @@ impl Server {
 
     /// Serves until `stop` comes: then takes no new connections, ends watches, waits for the
     /// requests, the runs of registries and the tasks of workspaces that are under way, and writes what has been gathered in
-    /// memory.
+    /// memory. All of that together takes at most [`Limits::drain_time_max`](crate::Limits), or a
+    /// second if that is less.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listener, app, lifecycle, scribe, tls, mcp, .. } = self;
         let (finish, finished) = oneshot::channel::<()>();
         let finished = async {
             let _ = finished.await;
         };
+        let stop_time_max = app.limits().drain_time_max;
+        let drain_time_max = stop_time_max - (stop_time_max / 4).min(FLUSH_TIME_MAX);
         let serving = async {
             let mcp = Endpoint::new(app.clone(), &mcp, tls.is_some());
             let router = http::router(app.clone(), &mcp);
@@ -178,31 +186,43 @@ impl Server {
             tokio::pin!(serving);
             app.registries().start(&lifecycle);
             app.agreements().start(&lifecycle);
-            let closing = || app.close_background();
-            tokio::select! {
-                () = serving.as_mut() => closing().await,
-                () = stop => {
-                    lifecycle.stop();
-                    tokio::join!(serving, closing());
+            let closed = tokio::select! {
+                () = serving.as_mut() => true,
+                () = stop => false,
+            };
+            lifecycle.stop();
+            let stopped = Instant::now();
+            let connections = async {
+                if !closed {
+                    serving.await;
                 }
+            };
+            let drained = async { tokio::join!(connections, app.close_background()) };
+            if timeout_at(stopped + drain_time_max, drained).await.is_err() {
+                let open = app.metrics().connections.get();
+                tracing::warn!(open, "stopped before everything under way had ended");
             }
-            mcp.close().await;
-            let settled = app.stores().settled();
-            if timeout(app.limits().drain_time_max, settled).await.is_err() {
+            let left = async {
+                mcp.close().await;
+                app.stores().settled().await;
+            };
+            if timeout_at(stopped + drain_time_max, left).await.is_err() {
                 tracing::warn!(
                     "stopped before every line was left: leases end what is still there"
                 );
             }
             drop(finish);
+            stopped
         };
         let upkeep = keep_up(&app, scribe, finished);
         tokio::pin!(upkeep);
-        tokio::select! {
-            () = serving => {}
+        let stopped = tokio::select! {
+            stopped = serving => stopped,
             // It ends only after serving has.
             () = upkeep.as_mut() => return,
-        }
-        if timeout(app.limits().drain_time_max, upkeep).await.is_err() {
+        };
+        let deadline = (stopped + stop_time_max).max(Instant::now() + FLUSH_TIME_MIN);
+        if timeout_at(deadline, upkeep).await.is_err() {
             tracing::error!("stopped before everything that was gathered was written");
         }
     }

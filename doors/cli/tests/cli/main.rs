@@ -6,6 +6,7 @@ mod agent;
 mod agents;
 mod agreements;
 mod batches;
+mod blocked;
 mod caching;
 mod config;
 mod consumers;

@@ -123,8 +123,15 @@ impl Sandbox {
     }
 
     pub fn start(&self, arguments: &[&str]) -> Running {
-        let mut child = self.command(arguments).spawn().unwrap();
-        Running {
+        Running::of(&mut self.command(arguments))
+    }
+}
+
+impl Running {
+    /// Starts a command.
+    pub fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        Self {
             stdout: lines(child.stdout.take().unwrap()),
             stderr: lines(child.stderr.take().unwrap()),
             child,
@@ -225,6 +232,20 @@ impl Running {
     pub fn kill(&self) {
         // One that has ended meanwhile is as dead.
         let _ = kill_process(Pid::from_child(&self.child), Signal::KILL);
+    }
+
+    /// Stops it where it is, until it is resumed.
+    pub fn pause(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::STOP).unwrap();
+    }
+
+    /// Lets it go on after a pause.
+    pub fn resume(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::CONT).unwrap();
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits for the end.

@@ -18,7 +18,11 @@ pub struct Served {
 
 pub fn serve(kw: &Sandbox, arguments: &[&str]) -> Served {
     let arguments = [&["serve", "--listen", "127.0.0.1:0", "--json"], arguments].concat();
-    let process = kw.start(&arguments);
+    started(kw.start(&arguments))
+}
+
+/// Waits until a server that was started listens.
+pub fn started(process: Running) -> Served {
     let started: serde_json::Value = serde_json::from_str(&process.next_line()).unwrap();
     Served { process, address: started["address"].as_str().unwrap().to_owned() }
 }

@@ -1,21 +1,24 @@
 //! How the server is: for those who run it.
 
-use axum::Router;
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::routing::get;
-use keyward::Key;
+use axum::{Extension, Router};
 
 use super::answer::json;
 use crate::app::App;
 use crate::problem::{Problem, Result};
+use crate::readiness::Readiness;
 
 pub(super) fn routes() -> Router<App> {
     Router::new()
         .route("/healthz", get(alive))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
+        .layer(Extension(Arc::new(Readiness::default())))
 }
 
 /// That the process runs.
@@ -23,19 +26,16 @@ async fn alive() -> Response<Body> {
     json(StatusCode::OK, r#"{"status":"alive"}"#)
 }
 
-/// That requests can be served: every store answers, and no stop has begun.
-async fn ready(State(app): State<App>) -> Result<Response<Body>> {
+/// That requests can be served: every store takes writes, and no stop has begun.
+async fn ready(
+    State(app): State<App>,
+    Extension(readiness): Extension<Arc<Readiness>>,
+) -> Result<Response<Body>> {
     if app.lifecycle().is_stopping() {
         return Err(Problem::new("stopping", "the server is about to stop").retryable());
     }
-    let probe = Key::from_segments(["system", "ready"])
-        .map_err(|error| Problem::new("internal", error.to_string()))?;
-    for served in app.stores().iter() {
-        served.store().get(&probe).await.map_err(|error| {
-            Problem::new("unavailable", format!("the store {} does not answer", served.name))
-                .with("cause", error.kind().code())
-        })?;
-    }
+    let stores = app.stores().iter().map(|served| (served.name.as_str(), served.store()));
+    readiness.check(stores).await?;
     Ok(json(StatusCode::OK, r#"{"status":"ready"}"#))
 }
 
