@@ -32,6 +32,8 @@ pub(crate) struct Asking<'r> {
     line: Option<Line>,
     /// Whether the store may hold something of it. Taken back when this is dropped.
     entered: bool,
+    /// Whether a commit was sent whose answer has not come: it may still land.
+    unanswered: bool,
     failures: u32,
     conflicts: u32,
     /// Tokens up to this have a fence that the catalog does not know of.
@@ -46,6 +48,7 @@ pub(crate) async fn run(root: &Root, asked: &Asked, patience: Patience) -> Resul
         patience,
         line: None,
         entered: false,
+        unanswered: false,
         failures: 0,
         conflicts: 0,
         skipped: 0,
@@ -53,7 +56,7 @@ pub(crate) async fn run(root: &Root, asked: &Asked, patience: Patience) -> Resul
     let ended = asking.run().await;
     if asking.entered && !matches!(ended, Ok(Ended::Granted(_))) {
         // What cannot be taken back now ends with its lease.
-        let _ = root.take_out(&asked.withdrawn(), None).await;
+        let _ = root.withdraw(&asked.withdrawn(), asking.unanswered).await;
     }
     asking.entered = false;
     ended
@@ -142,8 +145,7 @@ impl Asking<'_> {
         let fence_write =
             commit.writes.iter().position(|write| *write.key() == self.root.fence_key(token));
         let sent = Instant::now();
-        self.entered = true;
-        match self.root.shared.store.commit(commit).await? {
+        match self.enter(commit).await? {
             Outcome::Applied { versions, .. } => {
                 self.took_over(&look, corpses);
                 self.root.saw_queue(&catalog);
@@ -295,9 +297,8 @@ impl Asking<'_> {
         if !self.entered {
             self.root.shared.metrics.contended.inc();
         }
-        self.entered = true;
         let sent = Instant::now();
-        match self.root.shared.store.commit(commit).await? {
+        match self.enter(commit).await? {
             Outcome::Applied { .. } => {
                 // Only now: a number that somebody else got instead is somebody else's lease.
                 let line = self.line.get_or_insert_with(|| Line::new(self.root));
@@ -331,6 +332,19 @@ impl Asking<'_> {
             return Ok(false);
         }
         self.root.raise_before(catalog, &look.mark).await
+    }
+
+    /// Sends a commit that puts something of the request into the store. Until it is answered, the
+    /// commit may land at any time, also after this future was dropped.
+    ///
+    /// Every commit of a request checks the version of the catalog, so an answer to a later one
+    /// settles those before it.
+    async fn enter(&mut self, commit: Commit) -> Result<Outcome> {
+        self.entered = true;
+        self.unanswered = true;
+        let outcome = self.root.shared.store.commit(commit).await?;
+        self.unanswered = false;
+        Ok(outcome)
     }
 
     fn reap(&self, catalog: &mut Catalog, corpses: &[Corpse]) {
@@ -402,7 +416,7 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         if self.entered {
             let (root, which) = (self.root.clone(), self.asked.withdrawn());
-            self.root.shared.take_out_later(root, which, None);
+            self.root.shared.withdraw_later(root, which, self.unanswered);
         }
     }
 }

@@ -208,6 +208,15 @@ impl Shared {
 
     /// Takes a claim out of its catalog in the background, if a runtime is there.
     pub fn take_out_later(&self, root: Root, which: Which, known: Option<(Version, Catalog)>) {
+        self.later(&root.clone(), async move { root.take_out(&which, known).await });
+    }
+
+    /// Takes back a request that was given up, in the background, if a runtime is there.
+    pub fn withdraw_later(&self, root: Root, which: Which, unanswered: bool) {
+        self.later(&root.clone(), async move { root.withdraw(&which, unanswered).await });
+    }
+
+    fn later(&self, root: &Root, release: impl Future<Output = Result<()>> + Send + 'static) {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
@@ -215,7 +224,7 @@ impl Shared {
         let under_way = UnderWay(root.clone());
         runtime.spawn(async move {
             // What cannot be taken back ends with its lease.
-            let _ = root.take_out(&which, known).await;
+            let _ = release.await;
             drop(under_way);
         });
     }

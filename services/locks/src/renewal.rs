@@ -73,10 +73,25 @@ impl Root {
         which: &Which,
         known: Option<(Version, Catalog)>,
     ) -> Result<()> {
-        let mut known = known;
+        self.taken_out(which, known, false).await
+    }
+
+    /// Takes back what a request entered into the catalog. If a commit of it is unanswered, that
+    /// commit is refused from now on: it may still be on its way to the store, and land after the
+    /// catalog was read without it. It would leave a lock that nobody holds until its lease ends.
+    pub(crate) async fn withdraw(&self, which: &Which, unanswered: bool) -> Result<()> {
+        self.taken_out(which, None, unanswered).await
+    }
+
+    async fn taken_out(
+        &self,
+        which: &Which,
+        mut known: Option<(Version, Catalog)>,
+        outruns: bool,
+    ) -> Result<()> {
         let mut failures = 0;
         loop {
-            match self.take_out_once(which, known.take()).await {
+            match self.taken_out_once(which, known.take(), outruns).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(error) if error.is_passing() && failures < FAILURES_MAX => {
@@ -90,10 +105,11 @@ impl Root {
     }
 
     /// `false` if others changed the catalog meanwhile.
-    async fn take_out_once(
+    async fn taken_out_once(
         &self,
         which: &Which,
         known: Option<(Version, Catalog)>,
+        outruns: bool,
     ) -> Result<bool> {
         let (version, mut catalog) = match known {
             Some((version, catalog)) => (Some(version), catalog),
@@ -103,10 +119,11 @@ impl Root {
             }
         };
         let removed = catalog.take_out(which);
-        if removed.is_empty() {
+        if removed.is_empty() && !outruns {
             self.saw_queue(&catalog);
             return Ok(true);
         }
+        // Written even if nothing is removed: commits that check the earlier version are refused.
         let mut commit = self.replacing(version.as_ref(), &catalog)?;
         if self.shared.is_atomic() {
             for claim in &removed {
