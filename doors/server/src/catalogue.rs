@@ -71,6 +71,11 @@ pub(crate) const CODES: &[Code] = {
         code("unknown-workspace", S::NOT_FOUND, "The server keeps no such workspace."),
         code("unknown-page", S::NOT_FOUND, "The workspace has no such page."),
         code("unknown-policy", S::NOT_FOUND, "The page has no such policy."),
+        code(
+            "not-made",
+            S::NOT_FOUND,
+            "The policy has not been extracted or translated yet; POST to its path does that.",
+        ),
         code("unknown-issue", S::NOT_FOUND, "The page has no such issue."),
         code("unknown-index", S::NOT_FOUND, "The space has no such index."),
         code(

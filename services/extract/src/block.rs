@@ -3,6 +3,8 @@ use crate::{Error, Result};
 
 /// How deep lists are shown; items further in are shown at this depth.
 const LIST_DEPTH_MAX: usize = 6;
+/// What a cell without text takes in a table.
+const CELL_BYTES_MIN: usize = 3;
 
 /// One block of a document. All texts are Markdown already: what is not markup is escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,12 @@ pub(crate) fn render(blocks: &[Block], bytes_max: usize) -> Result<String> {
     let mut out = String::new();
     let mut depth_before = 0;
     for block in blocks {
+        // Rows are filled up to the longest one, which can come to far more than was read.
+        if let Block::Table(rows) = block
+            && filled_cells(rows).saturating_mul(CELL_BYTES_MIN) > bytes_max
+        {
+            return Err(Error::too_large("its text in bytes", bytes_max));
+        }
         let (text, depth) = render_one(block, depth_before);
         if text.is_empty() {
             continue;
@@ -108,8 +116,17 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{text}\n{fence}")
 }
 
+fn width(rows: &[Vec<String>]) -> usize {
+    rows.iter().map(Vec::len).max().unwrap_or(0)
+}
+
+/// How many cells a table has once its rows are filled up.
+fn filled_cells(rows: &[Vec<String>]) -> usize {
+    width(rows).saturating_mul(rows.len())
+}
+
 fn table(rows: &[Vec<String>]) -> String {
-    let width = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = width(rows);
     let filled = rows.iter().any(|row| row.iter().any(|cell| !cell.trim().is_empty()));
     if width == 0 || !filled {
         return String::new();

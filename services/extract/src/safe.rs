@@ -1,9 +1,6 @@
-use std::cell::RefCell;
-
-use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
 use pulldown_cmark::{Options, Parser};
 
-use crate::html::{is_dropped, is_void, raw_content, safe_link, tokenize};
+use crate::html::{Sink, Tag, is_dropped, is_void, safe_link, tokenize};
 
 /// Elements inside elements that are shown; those further in lose their tags, not their text.
 const DEPTH_MAX: usize = 64;
@@ -24,18 +21,15 @@ pub fn sanitized_html(markdown: &str) -> String {
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
     let mut html = String::new();
     pulldown_cmark::html::push_html(&mut html, Parser::new_ext(markdown, options));
-    tokenize(&html, Filter::default()).finish()
+    let mut filter = Filter::default();
+    tokenize(&html, &mut filter);
+    filter.finish()
 }
 
 /// Writes anew what is harmless of a page. Nothing is copied: text is escaped, and tags are written
 /// from lists of names.
 #[derive(Debug, Default)]
 struct Filter {
-    page: RefCell<Page>,
-}
-
-#[derive(Debug, Default)]
-struct Page {
     out: String,
     open: Vec<&'static str>,
     /// The element whose content is passed over, and how often it is open.
@@ -43,38 +37,29 @@ struct Page {
 }
 
 impl Filter {
-    fn finish(self) -> String {
-        let mut page = self.page.into_inner();
-        page.close_to(0);
-        page.out
+    fn finish(mut self) -> String {
+        self.close_to(0);
+        self.out
     }
-}
 
-impl TokenSink for Filter {
-    type Handle = ();
-
-    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        let mut page = self.page.borrow_mut();
-        match token {
-            Token::CharacterTokens(text) if page.dropped.is_none() => escape(&text, &mut page.out),
-            Token::TagToken(tag) => {
-                let name: &str = &tag.name;
-                match tag.kind {
-                    TagKind::StartTag => {
-                        page.start(name, &tag);
-                        return raw_content(name);
-                    }
-                    TagKind::EndTag => page.end(name),
-                }
+    fn close_to(&mut self, length: usize) {
+        while self.open.len() > length {
+            if let Some(name) = self.open.pop() {
+                self.out.push_str(&format!("</{name}>"));
             }
-            _ => {}
         }
-        TokenSinkResult::Continue
     }
 }
 
-impl Page {
-    fn start(&mut self, name: &str, tag: &Tag) {
+impl Sink for Filter {
+    fn text(&mut self, text: &str) {
+        if self.dropped.is_none() {
+            escape(text, &mut self.out);
+        }
+    }
+
+    fn start(&mut self, tag: &Tag) {
+        let name = tag.name.as_str();
         if let Some((dropped, open)) = &mut self.dropped {
             *open += usize::from(dropped == name);
             return;
@@ -91,10 +76,8 @@ impl Page {
         }
         self.out.push('<');
         self.out.push_str(known);
-        for attribute in &tag.attrs {
-            if let Some((name, value)) =
-                allowed_attribute(known, &attribute.name.local, &attribute.value)
-            {
+        for (name, value) in tag.attributes() {
+            if let Some((name, value)) = allowed_attribute(known, name, value) {
                 self.out.push_str(&format!(" {name}=\""));
                 escape(&value, &mut self.out);
                 self.out.push('"');
@@ -119,14 +102,6 @@ impl Page {
         }
         if let Some(at) = self.open.iter().rposition(|open| *open == name) {
             self.close_to(at);
-        }
-    }
-
-    fn close_to(&mut self, length: usize) {
-        while self.open.len() > length {
-            if let Some(name) = self.open.pop() {
-                self.out.push_str(&format!("</{name}>"));
-            }
         }
     }
 }
@@ -204,6 +179,8 @@ fn escape(text: &str, out: &mut String) {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
+            // Browsers drop it, or show a mark in its place.
+            '\0' => {}
             letter => out.push(letter),
         }
     }

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::told;
+use crate::frame::Frame;
 use crate::{Error, Result};
 
 /// A model is told of so many things that are wrong with its answer.
@@ -57,10 +58,14 @@ pub(crate) fn with_schema(system: &str, schema: &Value) -> String {
 
 /// What is asked of a model whose answer could not be used.
 pub(crate) fn again(prompt: &str, answer: &str, why: &str) -> String {
-    format!(
-        "{prompt}\n\nYou have answered this:\n\n{answer}\n\nThat answer cannot be used: {why}.\n\
-         Answer again, with the corrected JSON and nothing else."
-    )
+    // What is wrong may quote the answer, so it stands in a frame as well.
+    let frame = Frame::around(&[prompt, answer, why]);
+    let mut text = format!("{prompt}\n\nYou have answered this:\n\n");
+    frame.put(answer, &mut text);
+    text.push_str("\n\nThat answer cannot be used:\n\n");
+    frame.put(why, &mut text);
+    text.push_str("\n\nAnswer again, with the corrected JSON and nothing else.");
+    text
 }
 
 /// What is inside the first fence of an answer, if it has one and is not JSON as it is.

@@ -47,6 +47,7 @@
 mod anthropic;
 mod backoff;
 mod error;
+mod frame;
 mod gemini;
 mod json;
 mod models;
@@ -65,6 +66,7 @@ mod tls;
 mod wire;
 
 pub use error::{Error, Result};
+pub use frame::framed;
 pub use models::{Models, Options};
 pub use prompt::{Prompt, PromptError};
 pub use provider::{Answer, Asked, Finish, Provider, Request, Usage};

@@ -1,6 +1,7 @@
 use serde::Deserialize;
 
 use crate::Request;
+use crate::frame::Frame;
 
 /// A prompt, as a file has it: named, versioned, with places for what differs.
 ///
@@ -15,13 +16,16 @@ use crate::Request;
 /// [system]
 /// You summarise policies.
 ///
+/// The policy stands between the lines [begin {{frame}}] and [end {{frame}}].
+///
 /// [user]
 /// In one sentence, in {{language}}:
 ///
-/// {{text}}
+/// {{framed text}}
 /// ")?;
 /// let request = prompt.render(&[("language", "Korean"), ("text", "… {{language}} …")])?;
-/// assert_eq!(request.prompt, "In one sentence, in Korean:\n\n… {{language}} …");
+/// assert!(request.prompt.starts_with("In one sentence, in Korean:\n\n[begin "));
+/// assert_eq!(keyward_models::framed(&request.prompt), ["… {{language}} …"]);
 /// assert_eq!(prompt.id(), "summarise@3");
 /// # Ok::<(), keyward_models::PromptError>(())
 /// ```
@@ -29,6 +33,10 @@ use crate::Request;
 /// The parts begin after lines that say `[system]` and `[user]`, each once and in this order. The
 /// empty lines around a part do not belong to it. `{{name}}` is a place for a value; two opening braces
 /// cannot stand for anything else.
+///
+/// `{{framed name}}` is a place for a text from outside. It is put between the lines `[begin MARK]` and
+/// `[end MARK]`, with a mark that occurs in no value of the request, so that the text cannot end its frame.
+/// `{{frame}}` stands for the mark; the system's part must name it, so that the model knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     head: Head,
@@ -47,7 +55,26 @@ struct Head {
 enum Piece {
     Text(String),
     Variable(String),
+    /// A variable in a frame.
+    Framed(String),
+    /// The mark of the frames.
+    Mark,
 }
+
+impl Piece {
+    /// The variable that has its place here.
+    fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Variable(name) | Self::Framed(name) => Some(name),
+            Self::Text(_) | Self::Mark => None,
+        }
+    }
+}
+
+/// The name that stands for the mark of the frames.
+const MARK: &str = "frame";
+/// What stands before the name of a variable in a frame.
+const FRAMED: &str = "framed ";
 
 /// Why a prompt cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,7 +119,12 @@ impl Prompt {
         if user.trim().is_empty() {
             return Err(odd("nothing stands after [user]"));
         }
-        Ok(Self { head, system: pieces(system)?, user: pieces(user)? })
+        let (system, user) = (pieces(system)?, pieces(user)?);
+        let frames = system.iter().chain(&user).any(|piece| matches!(piece, Piece::Framed(_)));
+        if frames && !system.contains(&Piece::Mark) {
+            return Err(odd("it frames texts, and [system] does not name their {{frame}}"));
+        }
+        Ok(Self { head, system, user })
     }
 
     /// Its name.
@@ -116,34 +148,42 @@ impl Prompt {
     /// A place without a value, a value without a place and a value that is there twice are refused.
     pub fn render(&self, values: &[(&str, &str)]) -> Result<Request, PromptError> {
         for (at, (name, _)) in values.iter().enumerate() {
-            let is_it =
-                |piece: &Piece| matches!(piece, Piece::Variable(variable) if variable == name);
+            let is_it = |piece: &Piece| piece.variable() == Some(*name);
             let is_again = values[..at].iter().any(|(earlier, _)| earlier == name);
             if is_again || !self.system.iter().chain(&self.user).any(is_it) {
                 let variable = (*name).to_owned();
                 return Err(PromptError::Unknown { prompt: self.id(), variable });
             }
         }
+        let texts: Vec<&str> = values.iter().map(|(_, text)| *text).collect();
+        let frame = Frame::around(&texts);
         Ok(Request {
-            system: self.fill(&self.system, values)?,
-            prompt: self.fill(&self.user, values)?,
+            system: self.fill(&self.system, values, &frame)?,
+            prompt: self.fill(&self.user, values, &frame)?,
             ..Request::default()
         })
     }
 
-    fn fill(&self, pieces: &[Piece], values: &[(&str, &str)]) -> Result<String, PromptError> {
+    fn fill(
+        &self,
+        pieces: &[Piece],
+        values: &[(&str, &str)],
+        frame: &Frame,
+    ) -> Result<String, PromptError> {
+        let value = |variable: &str| {
+            let found = values.iter().find(|(name, _)| *name == variable);
+            found.map(|(_, value)| *value).ok_or_else(|| PromptError::Missing {
+                prompt: self.id(),
+                variable: variable.to_owned(),
+            })
+        };
         let mut filled = String::new();
         for piece in pieces {
             match piece {
                 Piece::Text(text) => filled.push_str(text),
-                Piece::Variable(variable) => {
-                    let value = values.iter().find(|(name, _)| name == variable);
-                    let (_, value) = value.ok_or_else(|| PromptError::Missing {
-                        prompt: self.id(),
-                        variable: variable.clone(),
-                    })?;
-                    filled.push_str(value);
-                }
+                Piece::Variable(variable) => filled.push_str(value(variable)?),
+                Piece::Framed(variable) => frame.put(value(variable)?, &mut filled),
+                Piece::Mark => filled.push_str(frame.mark()),
             }
         }
         Ok(filled)
@@ -176,15 +216,22 @@ fn pieces(part: &str) -> Result<Vec<Piece>, PromptError> {
             name.starts_with(|first: char| first.is_ascii_lowercase())
                 && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         };
-        let (name, after) =
-            after.split_once("}}").filter(|(name, _)| is_name(name)).ok_or_else(|| {
-                let near: String = after.chars().take(20).collect();
-                PromptError::Unreadable(format!(
-                    "after {{{{ stand a name of a-z, 0-9 and _, and }}}}; near {near:?}"
-                ))
-            })?;
+        let odd = || {
+            let near: String = after.chars().take(20).collect();
+            PromptError::Unreadable(format!(
+                "after {{{{ stand a name of a-z, 0-9 and _, perhaps with framed before it, and }}}}; \
+                 near {near:?}"
+            ))
+        };
+        let (place, after) = after.split_once("}}").ok_or_else(odd)?;
+        let piece = match (place, place.strip_prefix(FRAMED)) {
+            (MARK, _) => Piece::Mark,
+            (_, Some(name)) if is_name(name) && name != MARK => Piece::Framed(name.to_owned()),
+            (name, None) if is_name(name) => Piece::Variable(name.to_owned()),
+            _ => return Err(odd()),
+        };
         pieces.push(Piece::Text(before.to_owned()));
-        pieces.push(Piece::Variable(name.to_owned()));
+        pieces.push(piece);
         rest = after;
     }
     pieces.push(Piece::Text(rest.to_owned()));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use keyward_engine::Scan;
 use keyward_extract::Language;
-use keyward_key::KeyRange;
+use keyward_key::{Key, KeyRange};
 use keyward_locks::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,22 @@ pub struct Listed {
 /// How many keys are read together.
 const TOGETHER: usize = 200;
 
+/// The policies of a page as they were found, with what is to be removed.
+struct Sighted {
+    catalog: Catalog,
+    /// Originals of attachments that have changed since, or are gone.
+    outdated: Vec<Key>,
+}
+
 impl Workspace {
+    /// The policies of a page. Only reads: nothing is locked, removed or marked. What was made of
+    /// attachments that are gone is left out, and one that has changed since counts as not extracted.
+    pub async fn listed_policies(&self, page: &PageId) -> Result<Catalog> {
+        let found = self.seen(page).await?;
+        let cached = self.cached(page).await?;
+        Ok(self.sighted(&found, cached).await?.catalog)
+    }
+
     /// The policies of a page. What was made of attachments that are gone, or that have changed since,
     /// is removed, and issues that refer to them are marked stale.
     pub async fn policies(&self, page: &PageId, course: &Course) -> Result<Catalog> {
@@ -51,7 +66,10 @@ impl Workspace {
         let found = self.found_locked(page).await?;
         let cached = self.cached(page).await?;
         course.enter(Activity::Purging, page.as_str()).await?;
-        let catalog = self.cleared_catalog(&found, cached).await?;
+        let Sighted { catalog, outdated } = self.sighted(&found, cached).await?;
+        for key in &outdated {
+            self.cache().invalidate(key).await?;
+        }
         guard.release().await?;
         self.mark_issues(&found).await?;
         Ok(catalog)
@@ -77,12 +95,14 @@ impl Workspace {
         }
     }
 
-    async fn cleared_catalog(
+    /// Compares what is cached with the attachments of a page.
+    async fn sighted(
         &self,
         page: &Page,
         mut cached: BTreeMap<SourceId, BTreeSet<String>>,
-    ) -> Result<Catalog> {
+    ) -> Result<Sighted> {
         let mut catalog = Catalog::new();
+        let mut outdated = Vec::new();
         for attachment in &page.attachments {
             let source = &attachment.source;
             let translations = cached.remove(source);
@@ -94,7 +114,7 @@ impl Workspace {
             let document = entry.map(|entry| Document::from_entry(&key, &entry)).transpose()?;
             let document = document.filter(|document| document.modified >= attachment.created);
             if document.is_none() && translations.is_some() {
-                self.cache().invalidate(&key).await?;
+                outdated.push(key);
             }
             let translations = translations.filter(|_| document.is_some()).unwrap_or_default();
             let (title, language) = match &document {
@@ -114,9 +134,9 @@ impl Workspace {
             );
         }
         for vanished in cached.keys() {
-            self.cache().invalidate(&places::policy(&page.id, vanished, None)?).await?;
+            outdated.push(places::policy(&page.id, vanished, None)?);
         }
-        Ok(catalog)
+        Ok(Sighted { catalog, outdated })
     }
 
     /// Marks the issues that refer to something that has changed or is gone; has the page analysed

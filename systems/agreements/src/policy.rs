@@ -37,15 +37,15 @@ impl Workspace {
         }
     }
 
-    /// The same, if it is there and up to date; nothing is made, and nobody waited for.
+    /// The same, if it is there and up to date. Only reads: nothing is made, removed or locked.
     pub async fn cached_policy(
         &self,
         page: &PageId,
         source: &SourceId,
         language: Option<Language>,
     ) -> Result<Option<Document>> {
-        let found = self.found(page).await?;
-        let attachment = self.attachment(&found, source).await?;
+        let found = self.seen(page).await?;
+        let attachment = attached(&found, source)?;
         let made = Made::Modified(attachment.created);
         let key = places::policy(page, source, None)?;
         let Some(original) = self.cache().get(&key, &made).await? else { return Ok(None) };
@@ -61,16 +61,11 @@ impl Workspace {
 
     /// The attachment of a policy. What was made of one that is no longer there is removed.
     async fn attachment<'p>(&self, page: &'p Page, source: &SourceId) -> Result<&'p Attachment> {
-        match page.attachments.iter().find(|attachment| attachment.source == *source) {
-            Some(attachment) => Ok(attachment),
-            None => {
-                self.forget_vanished(&page.id, source).await?;
-                Err(Error::UnknownPolicy {
-                    page: page.id.to_string(),
-                    source_id: source.to_string(),
-                })
-            }
+        let found = attached(page, source);
+        if found.is_err() {
+            self.forget_vanished(&page.id, source).await?;
         }
+        found
     }
 
     pub(crate) async fn original(
@@ -190,4 +185,13 @@ impl Workspace {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The attachment of a page that a policy comes from.
+fn attached<'p>(page: &'p Page, source: &SourceId) -> Result<&'p Attachment> {
+    let found = page.attachments.iter().find(|attachment| attachment.source == *source);
+    found.ok_or_else(|| Error::UnknownPolicy {
+        page: page.id.to_string(),
+        source_id: source.to_string(),
+    })
 }

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn prompts_can_be_read_and_have_a_version() {
-        assert_eq!(translate().unwrap().id(), "translate@1");
-        assert_eq!(analyze().unwrap().id(), "analyze@1");
+        assert_eq!(translate().unwrap().id(), "translate@2");
+        assert_eq!(analyze().unwrap().id(), "analyze@2");
     }
 }

@@ -253,6 +253,14 @@ impl Workspace {
         }
     }
 
+    /// A page, for who only reads: nothing is written, also if the page is gone.
+    pub(crate) async fn seen(&self, page: &PageId) -> Result<Page> {
+        if !self.inner.is_occupied.load(Ordering::Acquire) {
+            self.check_occupant().await?;
+        }
+        self.found_locked(page).await
+    }
+
     /// A page, for who holds a lock of it: if it is gone, it is left to whoever asks next.
     pub(crate) async fn found_locked(&self, page: &PageId) -> Result<Page> {
         let found = self.source().page(page).await?;
@@ -265,23 +273,33 @@ impl Workspace {
         if self.inner.is_occupied.load(Ordering::Acquire) {
             return Ok(());
         }
-        let key = places::occupied()?;
-        let own = json!({ "source": self.source().identity() });
-        let put = Json::from_value(&own).map_err(|error| Error::Invalid(error.to_string()))?;
-        let commit =
-            Commit::new().check(key.clone(), Expect::Absent).put(key.clone(), Put::new(put));
-        if self.store().get(&key).await?.is_none() {
+        if !self.check_occupant().await? {
+            let key = places::occupied()?;
+            let put = Json::from_value(&self.occupant())
+                .map_err(|error| Error::Invalid(error.to_string()))?;
+            let commit = Commit::new().check(key.clone(), Expect::Absent).put(key, Put::new(put));
+            // Whoever was quicker may have pages of another source.
             let _: Outcome = self.store().commit(commit).await?;
-        }
-        let kept = self.store().get(&key).await?;
-        let kept = kept.and_then(|entry| serde_json::from_str(entry.value.as_str()).ok());
-        let other: Value = kept.unwrap_or_default();
-        if other != own {
-            let other = other["source"].as_str().unwrap_or("something else").to_owned();
-            return Err(Error::Occupied { other });
+            self.check_occupant().await?;
         }
         self.inner.is_occupied.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// What the store says where its pages come from, if they come from here.
+    fn occupant(&self) -> Value {
+        json!({ "source": self.source().identity() })
+    }
+
+    /// Whether the store says that it has pages of this source. Refused if it has those of another.
+    async fn check_occupant(&self) -> Result<bool> {
+        let Some(entry) = self.store().get(&places::occupied()?).await? else { return Ok(false) };
+        let kept: Value = serde_json::from_str(entry.value.as_str()).unwrap_or_default();
+        if kept == self.occupant() {
+            return Ok(true);
+        }
+        let other = kept["source"].as_str().unwrap_or("something else").to_owned();
+        Err(Error::Occupied { other })
     }
 
     async fn purge_vanished(&self, page: &PageId) -> Result<()> {

@@ -12,6 +12,7 @@ const CODES: &[(&str, Exit)] = &[
     ("unknown-page", Exit::Absent),
     ("unknown-policy", Exit::Absent),
     ("unknown-issue", Exit::Absent),
+    ("not-made", Exit::Absent),
     ("unknown-job", Exit::Absent),
     ("not-found", Exit::Absent),
     ("transition-refused", Exit::Conflict),

@@ -211,12 +211,13 @@ impl There {
         self.ask(Sent::delete(path.as_str())).await.map(drop)
     }
 
-    pub async fn policies(&self, page: &PageId, output: &Output) -> Result<Catalog> {
+    pub async fn policies(&self, page: &PageId, _output: &Output) -> Result<Catalog> {
         let path = self.of_page(page).of("policies");
-        let found: Policies = read(&self.made(Sent::get(path.as_str()), output).await?)?;
+        let found: Policies = read(&self.ask(Sent::get(path.as_str())).await?)?;
         Ok(found.policies)
     }
 
+    /// A policy. Reading it needs only `read`; what is not there yet is made, which needs `write`.
     pub async fn policy(
         &self,
         page: &PageId,
@@ -224,12 +225,17 @@ impl There {
         language: Option<Language>,
         output: &Output,
     ) -> Result<Document> {
+        let path = self.of_page(page).of("policies").of(source.as_str());
+        let query = Query::default().add("language", language.map(Language::as_str));
+        let there = Sent::get(path.clone().asking(&query).as_str()).accept("application/json");
+        match self.ask(there).await {
+            Ok(body) => return read(&body),
+            Err(failure) if failure.is("not-made") => {}
+            Err(failure) => return Err(failure),
+        }
         // Not waited for: what is done meanwhile can then be shown.
-        let query = Query::default()
-            .add("language", language.map(Language::as_str))
-            .add("wait_ms", Some(0));
-        let path = self.of_page(page).of("policies").of(source.as_str()).asking(&query);
-        let sent = Sent::get(path.as_str()).accept("application/json");
+        let path = path.asking(&query.add("wait_ms", Some(0)));
+        let sent = Sent::post(path.as_str(), "").accept("application/json");
         read(&self.made(sent, output).await?)
     }
 

@@ -142,8 +142,11 @@ fn translated(prompt: &str) -> String {
     let into =
         |language: &Language| prompt.starts_with(&format!("Translate into {}.", language.name()));
     let code = Language::all().find(into).map_or("?", |language| language.as_str());
-    let title = prompt.lines().find_map(|line| line.strip_prefix("Title: ")).unwrap_or_default();
-    let text = prompt.split_once("\nText:\n").map_or(prompt, |(_, text)| text).trim();
+    let framed = models::framed(prompt);
+    let (title, text) = match framed[..] {
+        [title, text] => (title, text),
+        _ => ("", prompt),
+    };
     let markdown = format!(
         "> [scripted {code}] No model was asked: a script stands here for a translation.\n\n{text}"
     );
@@ -176,7 +179,10 @@ mod tests {
 
     #[test]
     fn the_script_says_that_it_is_one() {
-        let told = translated("Translate into French.\n\nTitle: Terms\n\nText:\n\n# Terms\n\nPay.");
+        let told = translated(
+            "Translate into French.\n\nTitle:\n\n[begin 7]\nTerms\n[end 7]\n\nText:\n\n\
+             [begin 7]\n# Terms\n\nPay.\n[end 7]",
+        );
         assert!(told.contains(r#""title":"[scripted fr] Terms""#), "{told}");
         assert!(told.contains("# Terms\\n\\nPay."), "{told}");
         let policy = include_str!("agreements/supervision.md");

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use keyward::models::framed;
 use serde_json::{Value, json};
 
 /// How long an answer is held back at most.
@@ -124,15 +125,15 @@ fn request(reader: &mut impl BufRead) -> Option<Value> {
 
 /// The policy that is to be compared, without the page and what is known.
 fn policy(prompt: &str) -> &str {
-    let policy = prompt.split_once("# The policy:").map_or("", |(_, policy)| policy);
-    policy.split("# Known issues").next().unwrap()
+    // In frames: the agreement's title and text, those of the policy, what is known.
+    framed(prompt).get(3).copied().unwrap_or_default()
 }
 
 fn answer(prompt: &str) -> String {
     match prompt.strip_prefix("Translate into ") {
         Some(rest) => {
             let language = rest.split('.').next().unwrap();
-            let text = prompt.split_once("Text:").unwrap().1.trim();
+            let text = framed(prompt)[1];
             let markdown = format!("In {language}: {text}");
             json!({ "title": format!("Title in {language}"), "markdown": markdown }).to_string()
         }

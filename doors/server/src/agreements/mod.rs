@@ -13,7 +13,7 @@ use keyward::agreements::{Options, Settings, Workspace};
 use keyward::models::Models;
 
 pub(crate) use claimed::{Claimed, claimed};
-pub(crate) use upkeep::SELF;
+pub(crate) use upkeep::{LookDue, SELF};
 
 use crate::background::Tasks;
 use crate::config::{Config, WorkspaceConfig};

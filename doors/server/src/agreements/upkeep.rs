@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use keyward::agreements::{Course, PageId, Task};
 use keyward::queue::WorkerOptions;
+use tokio::runtime::Handle;
 
 use super::Kept;
 use crate::background::Pauses;
@@ -108,5 +109,40 @@ impl Kept {
         if let Err(error) = uploads.sweep().await {
             tracing::warn!(workspace = self.name(), %error, "no upload is swept now");
         }
+    }
+}
+
+/// A look at a page that is due once a change of it has ended. A client that hangs up in the middle drops the
+/// request, but the change may be done all the same: then the look goes on as a task of its own.
+#[derive(Debug)]
+pub(crate) struct LookDue {
+    kept: Kept,
+    page: Option<PageId>,
+}
+
+impl LookDue {
+    pub fn new(kept: &Kept, page: &PageId) -> Self {
+        Self { kept: kept.clone(), page: Some(page.clone()) }
+    }
+
+    /// Has the page looked at now.
+    pub async fn look(mut self) {
+        if let Some(page) = self.page.clone() {
+            self.kept.look_again(page).await;
+        }
+        self.page = None;
+    }
+
+    /// Nothing was changed: there is nothing to look at.
+    pub fn forget(mut self) {
+        self.page = None;
+    }
+}
+
+impl Drop for LookDue {
+    fn drop(&mut self) {
+        let (Some(page), Ok(runtime)) = (self.page.take(), Handle::try_current()) else { return };
+        let kept = self.kept.clone();
+        runtime.spawn(async move { kept.look_again(page).await });
     }
 }

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::docx::xml::{Node, Xml};
 use crate::{Limits, Result};
@@ -10,7 +10,8 @@ pub(crate) struct Numbering {
     definitions: HashMap<String, String>,
     /// The first number of each level of a definition, if the level is numbered.
     levels: HashMap<(String, usize), Option<u64>>,
-    next: HashMap<(String, usize), u64>,
+    /// The next number of each level of each list.
+    next: HashMap<String, BTreeMap<usize, u64>>,
 }
 
 impl Numbering {
@@ -57,10 +58,12 @@ impl Numbering {
     /// The number of the next item of a list at a level, if items there have numbers. Levels further
     /// in begin anew.
     pub(crate) fn next(&mut self, list: &str, level: usize) -> Option<u64> {
-        self.next.retain(|(other, depth), _| other != list || *depth <= level);
+        if let Some(levels) = self.next.get_mut(list) {
+            drop(levels.split_off(&level.saturating_add(1)));
+        }
         let definition = self.definitions.get(list)?;
         let first = (*self.levels.get(&(definition.clone(), level))?)?;
-        let next = self.next.entry((list.to_owned(), level)).or_insert(first);
+        let next = self.next.entry(list.to_owned()).or_default().entry(level).or_insert(first);
         let number = *next;
         *next = next.saturating_add(1);
         Some(number)

@@ -5,6 +5,9 @@ use quick_xml::events::{BytesStart, Event};
 use crate::docx::broken;
 use crate::{Error, Limits, Result};
 
+/// How many attributes an element may have. Those of office programs have some dozens.
+const ATTRIBUTES_MAX: usize = 1_000;
+
 /// The nodes of a part, one after the other.
 pub(crate) struct Xml<'a> {
     part: &'static str,
@@ -95,8 +98,12 @@ impl<'a> Xml<'a> {
 
 fn element(start: &BytesStart<'_>) -> Result<Element, String> {
     let mut attributes = Vec::new();
-    for attribute in start.attributes() {
+    // Of two of one name the first counts. The parser would compare each with all before it.
+    for attribute in start.attributes().with_checks(false) {
         let attribute = attribute.map_err(|error| error.to_string())?;
+        if attributes.len() == ATTRIBUTES_MAX {
+            return Err(format!("an element has more than {ATTRIBUTES_MAX} attributes"));
+        }
         let name = String::from_utf8_lossy(attribute.key.local_name().as_ref()).into_owned();
         let value = String::from_utf8_lossy(&attribute.value);
         let value = quick_xml::escape::unescape(&value).map_err(|error| error.to_string())?;

@@ -1,11 +1,7 @@
-use std::cell::RefCell;
-
-use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
-
 use crate::block::Block;
 use crate::html::inline::{Inline, Span, safe_link};
 use crate::html::table::Table;
-use crate::html::{is_dropped, is_void, raw_content};
+use crate::html::{Sink, Tag, is_dropped, is_void};
 use crate::text::{is_dropped as is_dropped_letter, unmarked};
 
 /// Lists inside lists that are counted.
@@ -14,46 +10,6 @@ const LISTS_MAX: usize = 64;
 /// Writes blocks while a page is read.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
-    page: RefCell<Page>,
-}
-
-impl Writer {
-    /// The title, and what was written.
-    pub(crate) fn finish(self) -> (String, Vec<Block>) {
-        let mut page = self.page.into_inner();
-        page.flush();
-        if let Some(table) = page.table.take() {
-            page.blocks.extend(table.into_blocks());
-        }
-        (page.title, page.blocks)
-    }
-}
-
-impl TokenSink for Writer {
-    type Handle = ();
-
-    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        let mut page = self.page.borrow_mut();
-        match token {
-            Token::CharacterTokens(text) => page.text(&text),
-            Token::TagToken(tag) => {
-                let name: &str = &tag.name;
-                match tag.kind {
-                    TagKind::StartTag => {
-                        page.start(name, &tag);
-                        return raw_content(name);
-                    }
-                    TagKind::EndTag => page.end(name),
-                }
-            }
-            _ => {}
-        }
-        TokenSinkResult::Continue
-    }
-}
-
-#[derive(Debug, Default)]
-struct Page {
     title: String,
     blocks: Vec<Block>,
     line: Inline,
@@ -71,7 +27,18 @@ struct Page {
     table: Option<Table>,
 }
 
-impl Page {
+impl Writer {
+    /// The title, and what was written.
+    pub(crate) fn finish(mut self) -> (String, Vec<Block>) {
+        self.flush();
+        if let Some(table) = self.table.take() {
+            self.blocks.extend(table.into_blocks());
+        }
+        (self.title, self.blocks)
+    }
+}
+
+impl Sink for Writer {
     fn text(&mut self, text: &str) {
         if self.dropped.is_some() {
         } else if self.in_title {
@@ -83,12 +50,13 @@ impl Page {
         }
     }
 
-    fn start(&mut self, name: &str, tag: &Tag) {
+    fn start(&mut self, tag: &Tag) {
+        let name = tag.name.as_str();
         if let Some((dropped, open)) = &mut self.dropped {
             *open += usize::from(dropped == name && !tag.self_closing);
             return;
         }
-        let hidden = attribute(tag, "hidden").is_some() && !is_void(name);
+        let hidden = tag.attribute("hidden").is_some() && !is_void(name);
         if (is_dropped(name) || hidden) && !tag.self_closing {
             self.flush();
             self.dropped = Some((name.to_owned(), 1));
@@ -112,7 +80,7 @@ impl Page {
             "ul" | "ol" | "menu" => {
                 self.flush();
                 if self.lists.len() < LISTS_MAX {
-                    let first = attribute(tag, "start").and_then(|start| start.trim().parse().ok());
+                    let first = tag.attribute("start").and_then(|start| start.trim().parse().ok());
                     self.lists.push((name == "ol").then(|| first.unwrap_or(1)));
                 }
             }
@@ -129,11 +97,11 @@ impl Page {
             "i" | "em" | "cite" => self.line.open(Span::Emphasis),
             "code" | "kbd" | "samp" | "tt" => self.line.open(Span::Code),
             "a" => {
-                if let Some(target) = attribute(tag, "href").and_then(safe_link) {
+                if let Some(target) = tag.attribute("href").and_then(safe_link) {
                     self.line.open(Span::Link(target));
                 }
             }
-            "img" => self.line.push(attribute(tag, "alt").unwrap_or_default()),
+            "img" => self.line.push(tag.attribute("alt").unwrap_or_default()),
             name if is_block(name) => self.flush(),
             _ => {}
         }
@@ -179,7 +147,9 @@ impl Page {
             _ => {}
         }
     }
+}
 
+impl Writer {
     fn start_of_table(&mut self, name: &str) {
         self.flush();
         match (&mut self.table, name) {
@@ -235,10 +205,6 @@ impl Page {
             None => self.blocks.push(Block::Code(code)),
         }
     }
-}
-
-fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
-    tag.attrs.iter().find(|attribute| &*attribute.name.local == name).map(|found| &*found.value)
 }
 
 fn is_block(name: &str) -> bool {

@@ -1,6 +1,8 @@
 //! Documents that mean harm, or are damaged.
 
-use keyward_extract::{Error, Extracted, Format, Limits, extract};
+use std::time::{Duration, Instant};
+
+use keyward_extract::{Error, Extracted, Format, Limits, extract, sanitized_html};
 
 use crate::{fixture, made};
 
@@ -160,6 +162,119 @@ fn html_nested_a_hundred_thousand_deep_gives_its_text() {
         let extracted = read(deep.as_bytes(), Format::Html).unwrap();
         assert!(extracted.markdown.contains("before"), "{tag}");
         assert!(tag == "svg" || extracted.markdown.contains("inside"), "{tag}");
+    }
+}
+
+/// How long a file of a few megabytes may take at most, on a slow machine with a build that is not optimised.
+/// What is quadratic takes many times longer.
+const TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Reads a file, and looks that it took no longer than its size explains.
+fn read_in_time(bytes: &[u8], format: Format) -> Result<Extracted, Error> {
+    let begun = Instant::now();
+    let outcome = read(bytes, format);
+    assert!(begun.elapsed() < TIME_MAX, "{} bytes took {:?}", bytes.len(), begun.elapsed());
+    outcome
+}
+
+#[test]
+fn html_with_300_000_attributes_on_a_tag_is_read_in_time() {
+    let flood: String = (0..300_000).map(|n| format!(" a{n}=1")).collect();
+    for page in [
+        format!("<p{flood}>before</p><a{flood} href='https://a.example'>inside</a>"),
+        format!("<p>before</p{flood}><a href='https://a.example'{flood} href='b'>inside</a>"),
+        format!("<p>before</p><title{flood}>t</title{flood}><a href=https://a.example>inside</a>"),
+    ] {
+        let extracted = read_in_time(page.as_bytes(), Format::Html).unwrap();
+        assert_eq!(extracted.markdown, "before\n\n[inside](https://a.example)\n");
+    }
+}
+
+#[test]
+fn floods_of_what_html_is_made_of_are_read_in_time() {
+    for (name, flood) in [
+        ("entities", "&amp;".repeat(400_000)),
+        ("half entities", "&notin".repeat(300_000)),
+        ("ampersands", "&".repeat(1_000_000)),
+        ("open marks", "<b><i><code><a href=x>".repeat(50_000)),
+        ("marks", "<b>x</b>".repeat(200_000)),
+        ("breaks", "<br>".repeat(400_000)),
+        ("angles", "<".repeat(1_000_000)),
+        ("comments", "<!--".repeat(300_000)),
+        ("ends", "</p>".repeat(300_000)),
+        ("raw text", format!("<script>{}</script>", "</scrip".repeat(200_000))),
+        ("cells", format!("<table><tr>{}</table>", "<td>x".repeat(200_000))),
+        ("combining letters", format!("a{}", "\u{301}\u{323}".repeat(300_000))),
+    ] {
+        let page = format!("<p>before</p>{flood}");
+        let outcome = read_in_time(page.as_bytes(), Format::Html);
+        let expected = outcome.is_ok_and(|extracted| extracted.markdown.starts_with("before"));
+        assert!(expected, "{name}");
+    }
+}
+
+#[test]
+fn a_table_whose_rows_would_be_filled_up_beyond_the_limit_is_refused() {
+    let wide =
+        format!("<table><tr>{}</tr>{}</table>", "<td>x".repeat(20_000), "<tr><td>y".repeat(20_000));
+    assert_eq!(read_in_time(wide.as_bytes(), Format::Html).unwrap_err().code(), "too-large");
+}
+
+#[test]
+fn a_docx_with_300_000_attributes_on_an_element_is_refused_in_time() {
+    let flood: String = (0..300_000).map(|n| format!(" a{n}=\"1\"")).collect();
+    let flooded = made::docx(&format!("<w:p{flood}><w:r><w:t>x</w:t></w:r></w:p>"));
+    let error = read_in_time(&flooded, Format::Docx).unwrap_err();
+    assert_eq!(error.code(), "broken");
+    assert!(error.to_string().contains("more than 1000 attributes"), "{error}");
+}
+
+#[test]
+fn a_docx_with_a_list_for_every_item_is_read_in_time() {
+    const LISTS: usize = 20_000;
+    let numbering: String = (0..LISTS)
+        .map(|n| format!("<w:num w:numId=\"{n}\"><w:abstractNumId w:val=\"0\"/></w:num>"))
+        .collect();
+    let numbering = format!(
+        "<w:numbering><w:abstractNum w:abstractNumId=\"0\"><w:lvl w:ilvl=\"0\"><w:start w:val=\"1\"/>\
+         <w:numFmt w:val=\"decimal\"/></w:lvl></w:abstractNum>{numbering}</w:numbering>"
+    );
+    let items: String = (1..LISTS)
+        .map(|n| {
+            format!(
+                "<w:p><w:pPr><w:numPr><w:ilvl w:val=\"0\"/><w:numId w:val=\"{n}\"/></w:numPr></w:pPr>\
+                 <w:r><w:t>x</w:t></w:r></w:p>"
+            )
+        })
+        .collect();
+    let document = made::document(&items);
+    let parts =
+        [("word/document.xml", document.as_bytes()), ("word/numbering.xml", numbering.as_bytes())];
+    let extracted = read_in_time(&made::zip(&parts), Format::Docx).unwrap();
+    assert_eq!(extracted.markdown.matches("1. x").count(), LISTS - 1);
+}
+
+#[test]
+fn floods_in_markdown_are_read_in_time() {
+    for (name, flood) in [
+        ("brackets", "[".repeat(200_000)),
+        ("links", "[a](".repeat(100_000)),
+        ("emphasis", "*a _b ".repeat(100_000)),
+        ("quotes", format!("{}x", "> ".repeat(10_000))),
+        ("lists", "- ".repeat(10_000)),
+        ("ticks", (1..800).map(|n| format!("{} ", "`".repeat(n))).collect()),
+        ("angles", "<a ".repeat(100_000)),
+        ("declarations", "<!A ".repeat(100_000)),
+        ("instructions", "<?".repeat(200_000)),
+        ("definitions", "[a]: b\n".repeat(50_000)),
+    ] {
+        let text = format!("before\n\n{flood}\n");
+        let extracted = read_in_time(text.as_bytes(), Format::Markdown);
+        assert!(extracted.is_ok_and(|it| it.markdown.starts_with("before")), "{name}");
+        let begun = Instant::now();
+        let html = sanitized_html(&text);
+        assert!(html.starts_with("<p>before</p>"), "{name}");
+        assert!(begun.elapsed() < TIME_MAX, "{name} took {:?}", begun.elapsed());
     }
 }
 

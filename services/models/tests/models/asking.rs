@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use keyward_models::{Asked, Error, Models, Options, Provider, Request, Scripted};
+use keyward_models::{Asked, Error, Models, Options, Provider, Request, Scripted, framed};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -161,7 +161,7 @@ async fn what_does_not_fit_the_type_is_shown_to_the_model_too() {
         n: u8,
     }
     let scripted = Scripted::new(|request| {
-        let is_second = request.prompt.contains("You have answered this:\n\n{\"n\":300}");
+        let is_second = framed(&request.prompt).first() == Some(&"{\"n\":300}");
         Ok(if is_second { r#"{"n":30}"# } else { r#"{"n":300}"# }.to_owned())
     });
     let models = Models::new(scripted.clone(), Options::default(), SEED);

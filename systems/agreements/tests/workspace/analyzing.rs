@@ -39,7 +39,7 @@ async fn issues_are_found_where_they_stand_and_not_found_again(place: Place) {
     let (id, course) = (page("p1"), Course::untold());
     let first = desk.workspace.analyze(&id, false, "ada", &course).await.unwrap();
     assert_eq!((first.found, first.refreshed, first.policies, first.unchanged), (1, 0, 1, false));
-    assert_eq!(first.made.as_ref().unwrap().prompt, "analyze@1");
+    assert_eq!(first.made.as_ref().unwrap().prompt, "analyze@2");
     let issues = desk.workspace.issues().of(&id).unwrap();
     let all = issues.all().await.unwrap();
     let document = desk.policy("p1", None).await;

@@ -27,7 +27,7 @@ async fn a_policy_is_extracted_and_translated_once_and_kept(place: Place) {
     assert!(!french.original);
     assert_eq!((french.title.as_str(), french.language), ("French title", Some(language("fr"))));
     let made = french.made.clone().unwrap();
-    assert_eq!((made.prompt.as_str(), made.receipt.provider.as_str()), ("translate@1", "scripted"));
+    assert_eq!((made.prompt.as_str(), made.receipt.provider.as_str()), ("translate@2", "scripted"));
     assert_eq!(desk.policy("p1", Some("fr")).await, french);
     // In the language that it is in, it is the original.
     assert_eq!(desk.policy("p1", Some("en")).await, original);

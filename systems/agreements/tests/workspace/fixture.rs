@@ -9,7 +9,7 @@ use keyward_agreements::{
 };
 use keyward_engine::{Clock, Store};
 use keyward_extract::{Language, Limits};
-use keyward_models::{Models, Options as ModelOptions, Provider, Request, Scripted};
+use keyward_models::{Models, Options as ModelOptions, Provider, Request, Scripted, framed};
 use keyward_queue::{Retry, WorkerOptions};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -39,7 +39,7 @@ pub fn translator() -> Scripted {
 /// What a translator answers, if it is asked to translate.
 pub fn translated(request: &Request) -> Option<String> {
     let into = request.prompt.strip_prefix("Translate into ")?.split_once('.')?.0.to_owned();
-    let text = request.prompt.split_once("Text:\n\n")?.1;
+    let text = *framed(&request.prompt).get(1)?;
     Some(
         json!({ "title": format!("{into} title"), "markdown": format!("{into}: {text}") })
             .to_string(),

@@ -11,9 +11,10 @@ use crate::table::Table;
 
 /// List the policies of a page, and what was made of each
 ///
-/// One line each: id, the language it was written in, the translations that are there, and its title. What
-/// was made of files that have changed or are gone is removed on the way, and issues that refer to them are
-/// marked as stale. As JSON lines when a program reads it, or with --json.
+/// One line each: id, the language it was written in, the translations that are there, and its title. On a
+/// local store, what was made of files that have changed or are gone is removed on the way, and issues that
+/// refer to them are marked as stale; a server does that in the background. As JSON lines when a program reads
+/// it, or with --json.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward page policies supply-2026

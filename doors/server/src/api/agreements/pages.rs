@@ -6,7 +6,7 @@ use keyward::agreements::source::{SourceLimits, Uploads};
 use keyward::agreements::{Attachment, BodyFormat, Error, Page, PageId, PageSummary, SourceId};
 
 use super::{page_id, reach, source_id};
-use crate::agreements::Kept;
+use crate::agreements::{Kept, LookDue};
 use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::problem::{Problem, Result};
@@ -94,8 +94,9 @@ pub(crate) async fn attach(
 ) -> Result<Attachment> {
     let (kept, page) = changed(who, app, name, page)?;
     let source = source_id(source)?;
+    let due = LookDue::new(kept, &page);
     let attached = uploads(kept)?.attach(&page, &source, said.name, said.media_type, bytes).await?;
-    kept.look_again(page).await;
+    due.look().await;
     Ok(attached)
 }
 
@@ -107,9 +108,12 @@ pub(crate) async fn detach(
     (page, source): (&str, &str),
 ) -> Result<bool> {
     let (kept, page) = changed(who, app, name, page)?;
-    let detached = uploads(kept)?.detach(&page, &source_id(source)?).await?;
-    if detached {
-        kept.look_again(page).await;
+    let source = source_id(source)?;
+    let due = LookDue::new(kept, &page);
+    let detached = uploads(kept)?.detach(&page, &source).await?;
+    match detached {
+        true => due.look().await,
+        false => due.forget(),
     }
     Ok(detached)
 }

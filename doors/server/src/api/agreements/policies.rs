@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use keyward::agreements::{Catalog, Course, Document, PageId, SourceId, Task};
+use keyward::agreements::{Catalog, Document, Error, PageId, SourceId, Task};
 use keyward::extract::Language;
 use keyward::queue::{Job, Status, Submitted};
 
 use super::tasks::{ended, failed};
 use super::{page_id, reach, source_id};
 use crate::agreements::{Kept, SELF};
+use crate::api::jobs::touch;
 use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::problem::{Problem, Result};
@@ -24,27 +25,10 @@ pub(crate) enum Asked<T> {
     Making(Box<Job>),
 }
 
-/// The policies of a page, and what is known of each. If others work on them for longer than there is
-/// time, a job tells of them.
-pub(crate) async fn catalog(
-    who: &Identity,
-    app: &App,
-    name: &str,
-    page: &str,
-    wait: Duration,
-) -> Result<Asked<Catalog>> {
+/// The policies of a page, and what is known of each. Only reads.
+pub(crate) async fn catalog(who: &Identity, app: &App, name: &str, page: &str) -> Result<Catalog> {
     let kept = reach(who, app, name, Need::Read)?;
-    let page = page_id(page)?;
-    let untold = Course::untold();
-    let looking = async {
-        let looked = tokio::time::timeout(wait, kept.workspace.policies(&page, &untold)).await;
-        Ok(looked.ok().transpose()?)
-    };
-    if let Some(catalog) = app.waits().during(who, wait, app.lifecycle(), looking).await? {
-        return Ok(Asked::Made(catalog));
-    }
-    let submitted = kept.workspace.submit(Task::Policies { page }, SELF, None).await?;
-    Ok(Asked::Making(Box::new(ended(who, app, kept, submitted.id(), Duration::ZERO).await?)))
+    Ok(kept.workspace.listed_policies(&page_id(page)?).await?)
 }
 
 /// Which policy is asked for.
@@ -56,24 +40,55 @@ pub(crate) struct Wanted<'w> {
     pub language: Option<&'w str>,
 }
 
+/// A policy in a language, if it was made and is up to date. Only reads: what is missing is made by
+/// [`make`], which costs something and needs more than the permission to read.
+pub(crate) async fn made(
+    who: &Identity,
+    app: &App,
+    name: &str,
+    wanted: Wanted<'_>,
+) -> Result<Document> {
+    let kept = reach(who, app, name, Need::Read)?;
+    let (page, source) = (page_id(wanted.page)?, source_id(wanted.source)?);
+    let language = wanted.language.map(language).transpose()?;
+    let cached = kept.workspace.cached_policy(&page, &source, language).await?;
+    cached.ok_or_else(|| {
+        let what = match language {
+            Some(language) => format!("available in {}", language.name()),
+            None => "extracted".to_owned(),
+        };
+        Problem::new("not-made", format!("the policy {source} of {page} is not yet {what}")).hint(
+            "POST to the same path extracts and translates it; that needs write on the workspace.",
+        )
+    })
+}
+
 /// A policy in a language. If it is not there yet, a job makes it, which all who ask for the same share.
-pub(crate) async fn document(
+pub(crate) async fn make(
     who: &Identity,
     app: &App,
     name: &str,
     wanted: Wanted<'_>,
     wait: Duration,
 ) -> Result<Asked<Document>> {
-    let kept = reach(who, app, name, Need::Read)?;
+    let kept = reach(who, app, name, Need::Write)?;
     let (page, source) = (page_id(wanted.page)?, source_id(wanted.source)?);
     let language = wanted.language.map(language).transpose()?;
     let until = Instant::now() + wait;
     loop {
-        let cached = kept.workspace.cached_policy(&page, &source, language).await?;
-        if let Some(document) = cached {
-            return Ok(Asked::Made(document));
+        match kept.workspace.cached_policy(&page, &source, language).await {
+            Ok(Some(document)) => return Ok(Asked::Made(document)),
+            Ok(None) => {}
+            Err(error) => {
+                if matches!(error, Error::UnknownPolicy { .. }) {
+                    // What was made of it before it was gone is removed in the background.
+                    kept.look_again(page).await;
+                }
+                return Err(error.into());
+            }
         }
         let id = making(kept, &page, &source, language).await?;
+        touch(who, &id);
         let left = until.saturating_duration_since(Instant::now());
         let job = ended(who, app, kept, &id, left).await?;
         match &job.status {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, Response, StatusCode, header};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -14,25 +14,17 @@ use utoipa_axum::routes;
 use super::documents::shown;
 use super::tasks::accepted;
 use crate::api::agreements::policies::{self, Asked, Wanted};
+use crate::api::agreements::reach;
 use crate::app::App;
-use crate::auth::Identity;
+use crate::auth::{Identity, Need};
 use crate::http::answer::json;
 use crate::http::jobs::JobBody;
-use crate::http::request::{At, Parameters};
+use crate::http::request::{At, Content, Parameters};
 use crate::http::text::{Object, told};
 use crate::problem::{ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct WaitParameters {
-    /// For how many milliseconds to wait for what has to be made: up to 25 seconds, and five sixths of the
-    /// time that an answer may take; as long as that, if it is left out.
-    wait_ms: Option<u64>,
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, make))
 }
 
 /// How long a request waits.
@@ -66,7 +58,8 @@ struct CatalogBody {
     policies: BTreeMap<String, ListedBody>,
 }
 
-/// Lists the policies of a page. What was made of attachments that have changed or are gone is removed.
+/// Lists the policies of a page. Nothing is changed: what was made of an attachment that has changed since
+/// counts as not extracted.
 #[utoipa::path(
     get,
     path = "/v1/agreements/{workspace}/pages/{page}/policies",
@@ -75,11 +68,9 @@ struct CatalogBody {
     params(
         ("workspace" = String, Path, description = "The name of a workspace"),
         ("page" = String, Path, description = "The id of a page"),
-        WaitParameters,
     ),
     responses(
         (status = 200, description = "By their ids", body = CatalogBody),
-        (status = 202, description = "Others work on them: Location tells where to ask for the job", body = JobBody),
         ProblemAnswers,
     ),
 )]
@@ -87,22 +78,24 @@ async fn list(
     State(app): State<App>,
     who: Identity,
     At((name, page)): At<(String, String)>,
-    Parameters(asked): Parameters<WaitParameters>,
 ) -> Result<Response<Body>> {
-    let wait = wait(&app, asked.wait_ms);
-    match policies::catalog(&who, &app, &name, &page, wait).await? {
-        Asked::Made(catalog) => {
-            let text = Object::new().raw("policies", &told(&catalog)?);
-            Ok(json(StatusCode::OK, text.finish()))
-        }
-        Asked::Making(job) => accepted(&name, &job),
-    }
+    let catalog = policies::catalog(&who, &app, &name, &page).await?;
+    let text = Object::new().raw("policies", &told(&catalog)?);
+    Ok(json(StatusCode::OK, text.finish()))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct PolicyOfParameters {
+struct LanguageParameters {
+    /// In which language: a code of ISO 639-1, such as `fr`. The one it was written in, if it is left out.
+    language: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct MakeParameters {
     /// In which language: a code of ISO 639-1, such as `fr`. The one it was written in, if it is left out.
     language: Option<String>,
     /// For how many milliseconds to wait for what has to be made: up to 25 seconds, and five sixths of the
@@ -131,11 +124,11 @@ struct DocumentBody {
     made: Option<serde_json::Value>,
 }
 
-/// Gives out a policy, in a language if one is named: as JSON, as Markdown, or as HTML of which nothing runs,
+/// Returns a policy, in a language if one is named: as JSON, as Markdown, or as HTML of which nothing runs,
 /// as `Accept` says.
 ///
-/// What is not there yet is extracted, and translated if need be: once, however many ask for it. If that
-/// takes longer than is waited, the answer is 202 with the job that does it.
+/// Nothing is made: what has not been extracted or translated yet, or is out of date, is 404 `not-made`.
+/// POST to the same path makes it.
 #[utoipa::path(
     get,
     path = "/v1/agreements/{workspace}/pages/{page}/policies/{source}",
@@ -145,7 +138,7 @@ struct DocumentBody {
         ("workspace" = String, Path, description = "The name of a workspace"),
         ("page" = String, Path, description = "The id of a page"),
         ("source" = String, Path, description = "The id of a policy"),
-        PolicyOfParameters,
+        LanguageParameters,
         ("If-None-Match" = Option<String>, Header, description = "Answer only if the document is another one"),
     ),
     responses(
@@ -156,7 +149,6 @@ struct DocumentBody {
             (String = "text/markdown"),
             (String = "text/html"),
         )),
-        (status = 202, description = "It is being made: Location tells where to ask for the job", body = JobBody),
         (status = 304, description = "The client has this document"),
         ProblemAnswers,
     ),
@@ -165,13 +157,59 @@ async fn show(
     State(app): State<App>,
     who: Identity,
     At((name, page, source)): At<(String, String, String)>,
-    Parameters(asked): Parameters<PolicyOfParameters>,
+    Parameters(asked): Parameters<LanguageParameters>,
     headers: HeaderMap,
 ) -> Result<Response<Body>> {
+    let wanted = Wanted { page: &page, source: &source, language: asked.language.as_deref() };
+    shown(&headers, &policies::made(&who, &app, &name, wanted).await?).await
+}
+
+/// Extracts a policy, and translates it if a language is named; then returns it as GET does.
+///
+/// It is made once, however many ask for it, and not again while it is up to date. If that takes longer than
+/// is waited, the answer is 202 with the job that does it. A translation costs what the provider of the model
+/// charges.
+#[utoipa::path(
+    post,
+    path = "/v1/agreements/{workspace}/pages/{page}/policies/{source}",
+    tag = "agreements",
+    operation_id = "make_policy",
+    params(
+        ("workspace" = String, Path, description = "The name of a workspace"),
+        ("page" = String, Path, description = "The id of a page"),
+        ("source" = String, Path, description = "The id of a policy"),
+        MakeParameters,
+    ),
+    responses(
+        (status = 200, description = "The document", headers(
+            ("ETag" = String, description = "What tells this document from others"),
+        ), content(
+            (DocumentBody = "application/json"),
+            (String = "text/markdown"),
+            (String = "text/html"),
+        )),
+        (status = 202, description = "It is being made: Location tells where to ask for the job", body = JobBody),
+        ProblemAnswers,
+    ),
+)]
+async fn make(
+    State(app): State<App>,
+    who: Identity,
+    At((name, page, source)): At<(String, String, String)>,
+    Parameters(asked): Parameters<MakeParameters>,
+    content: Content,
+) -> Result<Response<Body>> {
+    reach(&who, &app, &name, Need::Write)?;
+    content.without_mark(&who)?;
     let wait = wait(&app, asked.wait_ms);
     let wanted = Wanted { page: &page, source: &source, language: asked.language.as_deref() };
-    match policies::document(&who, &app, &name, wanted, wait).await? {
-        Asked::Made(document) => shown(&headers, &document).await,
+    match policies::make(&who, &app, &name, wanted, wait).await? {
+        Asked::Made(document) => {
+            // A precondition would turn the answer to a POST into 304, which is for reads.
+            let mut headers = content.headers().clone();
+            headers.remove(header::IF_NONE_MATCH);
+            shown(&headers, &document).await
+        }
         Asked::Making(job) => accepted(&name, &job),
     }
 }

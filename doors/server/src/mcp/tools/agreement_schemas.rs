@@ -28,7 +28,7 @@ fn wait() -> Value {
 }
 
 fn issue(more: Value) -> Value {
-    let mut members = json!({
+    let members = json!({
         "id": text("Its id."),
         "version": text("Its version: give it as if_version to change just this one."),
         "state": state("Where it stands."),
@@ -45,10 +45,7 @@ fn issue(more: Value) -> Value {
         "updated": text("When it was last changed."),
         "resolvedAt": text("When it was settled."),
     });
-    if let (Value::Object(members), Value::Object(more)) = (&mut members, more) {
-        members.extend(more);
-    }
-    gives(members, &["id", "version", "state", "severity", "title"])
+    gives(with(members, more), &["id", "version", "state", "severity", "title"])
 }
 
 fn history() -> Value {
@@ -61,30 +58,55 @@ fn history() -> Value {
     })
 }
 
+fn language() -> Value {
+    text("A code of ISO 639-1, such as fr; the language it was written in, if left out.")
+}
+
+/// The members of a policy that was read.
+fn document() -> Value {
+    json!({
+        "source": text("The id of the policy."),
+        "title": text("What it is called."),
+        "language": optional_text("Its language, if it could be told."),
+        "original": flag("Whether it is in the language that it was written in."),
+        "content": text("The text: Markdown, up to 256 KiB of it."),
+        "truncated": flag("Whether there is more of the text than is told."),
+    })
+}
+
+/// Some members, and more.
+fn with(mut members: Value, more: Value) -> Value {
+    if let (Value::Object(members), Value::Object(more)) = (&mut members, more) {
+        members.extend(more);
+    }
+    members
+}
+
 pub(super) fn read_policy(names: &[&str]) -> (Value, Value) {
     let members = json!({
         "workspace": workspace(names),
         "page": text("The id of the page. Left out, the pages of the workspace are listed."),
         "source": text("The id of the policy. Left out, the policies of the page are listed."),
-        "language": text("A code of ISO 639-1, such as fr; the language it was written in, if left out."),
+        "language": language(),
         "after": text("The next of an earlier list of pages, to go on after it."),
+    });
+    let lists = json!({
+        "pages": object("The pages of the workspace: items, each with id and title, and next."),
+        "policies": object("The policies of the page by their ids, each with title, name, created, language, extracted, translations."),
+    });
+    (takes(members, &[]), gives(with(lists, document()), &[]))
+}
+
+pub(super) fn make_policy(names: &[&str]) -> (Value, Value) {
+    let members = json!({
+        "workspace": workspace(names),
+        "page": page(),
+        "source": text("The id of the policy."),
+        "language": language(),
         "wait": wait(),
     });
-    let output = gives(
-        json!({
-            "pages": object("The pages of the workspace: items, each with id and title, and next."),
-            "policies": object("The policies of the page by their ids, each with title, name, created, language, extracted, translations."),
-            "source": text("The id of the policy."),
-            "title": text("What it is called."),
-            "language": optional_text("Its language, if it could be told."),
-            "original": flag("Whether it is in the language that it was written in."),
-            "content": text("The text: Markdown, up to 256 KiB of it."),
-            "truncated": flag("Whether there is more of the text than is told."),
-            "job": job_schema(),
-        }),
-        &[],
-    );
-    (takes(members, &[]), output)
+    let output = gives(with(document(), json!({ "job": job_schema() })), &[]);
+    (takes(members, &["page", "source"]), output)
 }
 
 pub(super) fn list_issues(names: &[&str]) -> (Value, Value) {

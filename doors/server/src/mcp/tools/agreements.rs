@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use keyward::Version;
-use keyward::agreements::Task;
+use keyward::agreements::{Document, Task};
 use keyward::queue::{Job, Status};
 use rmcp::model::Tool;
 
@@ -39,9 +39,8 @@ pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
                 "agreement_read_policy",
                 "Read a policy of an agreement",
                 "Reads a policy that is attached to a page, as Markdown, in a language if one is named. \
-                 What is not there yet is extracted and translated in the background; with wait, the \
-                 answer comes when that is done, or after that time. Without source, it lists the \
-                 policies of the page; without page, the pages of the workspace."
+                 Nothing is extracted or translated: agreement_make_policy does that. Without source, it \
+                 lists the policies of the page; without page, the pages of the workspace."
                     .to_owned(),
                 Effect::Reads,
                 schemas::read_policy(&reads),
@@ -59,6 +58,17 @@ pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
     }
     if !writes.is_empty() {
         tools.extend([
+            tool(
+                "agreement_make_policy",
+                "Extract or translate a policy",
+                "Extracts a policy that is attached to a page, translates it if a language is named, and \
+                 returns it as agreement_read_policy does. It is made once and kept; a translation may cost \
+                 money. It goes on in the background; with wait, the answer comes when it is done, or after \
+                 that time."
+                    .to_owned(),
+                Effect::Sets,
+                schemas::make_policy(&writes),
+            ),
             tool(
                 "agreement_move_issue",
                 "Change an issue",
@@ -102,7 +112,6 @@ pub(super) async fn read_policy(call: &Call) -> Result<Done> {
     let source = arguments.take_text("source")?;
     let language = arguments.take_text("language")?;
     let after = arguments.take_text("after")?;
-    let wait = wait(call, &mut arguments)?;
     arguments.finish()?;
     let (who, app) = (&call.who, &call.app);
     let Some(page) = page else {
@@ -110,30 +119,39 @@ pub(super) async fn read_policy(call: &Call) -> Result<Done> {
         return Ok(Done::Told(Object::new().raw("pages", &pages_text(&listed)?).finish()));
     };
     let Some(source) = source else {
-        let wait = app.waits().at_most(app.limits().answer_time_max);
-        return match policies::catalog(who, app, &name, &page, wait).await? {
-            Asked::Made(catalog) => {
-                let catalog = told(&catalog)?;
-                Ok(Done::Told(Object::new().raw("policies", &catalog).finish()))
-            }
-            Asked::Making(job) => making(&job),
-        };
+        let catalog = told(&policies::catalog(who, app, &name, &page).await?)?;
+        return Ok(Done::Told(Object::new().raw("policies", &catalog).finish()));
     };
     let wanted = Wanted { page: &page, source: &source, language: language.as_deref() };
-    match policies::document(who, app, &name, wanted, wait).await? {
+    Ok(document(&policies::made(who, app, &name, wanted).await?))
+}
+
+pub(super) async fn make_policy(call: &Call) -> Result<Done> {
+    let mut arguments = call.arguments.clone();
+    let name = named(call, &mut arguments)?;
+    let page = required(arguments.take_text("page")?, "page")?;
+    let source = required(arguments.take_text("source")?, "source")?;
+    let language = arguments.take_text("language")?;
+    let wait = wait(call, &mut arguments)?;
+    arguments.finish()?;
+    let wanted = Wanted { page: &page, source: &source, language: language.as_deref() };
+    match policies::make(&call.who, &call.app, &name, wanted, wait).await? {
+        Asked::Made(made) => Ok(document(&made)),
         Asked::Making(job) => making(&job),
-        Asked::Made(document) => {
-            let part = beginning(&document.content, CONTENT_BYTES_MAX);
-            let text = Object::new()
-                .text("source", document.source.as_str())
-                .text("title", &document.title)
-                .optional("language", document.language.map(|language| language.as_str()))
-                .raw("original", &document.original.to_string())
-                .text("content", part)
-                .raw("truncated", &(part.len() < document.content.len()).to_string());
-            Ok(Done::Told(text.finish()))
-        }
     }
+}
+
+/// A policy, with the beginning of its text.
+fn document(document: &Document) -> Done {
+    let part = beginning(&document.content, CONTENT_BYTES_MAX);
+    let text = Object::new()
+        .text("source", document.source.as_str())
+        .text("title", &document.title)
+        .optional("language", document.language.map(|language| language.as_str()))
+        .raw("original", &document.original.to_string())
+        .text("content", part)
+        .raw("truncated", &(part.len() < document.content.len()).to_string());
+    Done::Told(text.finish())
 }
 
 /// What is told of something that is being made.
@@ -211,6 +229,7 @@ pub(super) fn next(problem: &Problem) -> Option<String> {
             "unknown-policy" => {
                 "call agreement_read_policy without source to see which policies there are."
             }
+            "not-made" => "call agreement_make_policy with the same page, source and language.",
             "unknown-issue" => "call agreement_list_issues to see which issues there are.",
             "issue-moved" | "precondition-failed" => {
                 "call agreement_list_issues with issue to see it as it is now, and decide again."

@@ -119,7 +119,7 @@ const PAGED: [&str; 9] = [
 const PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// All tools.
-const NAMES: [&str; 32] = [
+const NAMES: [&str; 33] = [
     "agent_get",
     "agent_set",
     "agent_patch",
@@ -150,6 +150,7 @@ const NAMES: [&str; 32] = [
     "registry_run",
     "agreement_read_policy",
     "agreement_list_issues",
+    "agreement_make_policy",
     "agreement_move_issue",
     "agreement_analyze",
 ];
@@ -222,6 +223,7 @@ fn once(call: &Call) -> BoxFuture<'_, Result<Done>> {
         "registry_run" => Box::pin(registries::run(call)),
         "agreement_read_policy" => Box::pin(agreements::read_policy(call)),
         "agreement_list_issues" => Box::pin(agreements::list_issues(call)),
+        "agreement_make_policy" => Box::pin(agreements::make_policy(call)),
         "agreement_move_issue" => Box::pin(agreements::move_issue(call)),
         "agreement_analyze" => Box::pin(agreements::analyze(call)),
         name => {
