@@ -147,11 +147,6 @@ impl Task {
             Self::Purge { page, .. } => page.as_ref(),
         }
     }
-
-    /// Whether it only reads.
-    pub fn is_reading(&self) -> bool {
-        matches!(self, Self::Policies { .. } | Self::Policy { .. } | Self::Issues { .. })
-    }
 }
 
 /// A task with who wants it, as it stands in the queue.

@@ -1,7 +1,8 @@
 //! What was made of a policy goes with the policy.
 
 use keyward_agreements::{By, Course, Error, NewIssue, Part, Reference, Severity};
-use keyward_key::Key;
+use keyward_engine::Scan;
+use keyward_key::{Key, KeyRange};
 use keyward_stores::{Place, on_every_engine};
 
 use crate::fixture::{Desk, POLICY, language, models, options, page, source, translator};
@@ -11,6 +12,8 @@ on_every_engine!(
     a_newer_attachment_drops_the_original_and_all_translations_and_marks_issues,
     a_vanished_attachment_is_forgotten_and_its_issues_are_marked,
     a_page_with_stale_issues_is_analysed_again_if_the_settings_say_so,
+    who_only_reads_waits_for_no_lock_and_writes_nothing,
+    a_look_at_a_page_that_is_cut_off_leaves_no_lock,
 );
 
 async fn a_policy_is_extracted_and_translated_once_and_kept(place: Place) {
@@ -99,6 +102,66 @@ async fn a_vanished_attachment_is_forgotten_and_its_issues_are_marked(place: Pla
     assert!(issues.get(id).await.unwrap().issue.stale);
     let catalog = desk.workspace.policies(&page("p1"), &course).await.unwrap();
     assert!(catalog.is_empty());
+}
+
+/// Everything that a store holds, by key, with its version.
+async fn contents(desk: &Desk) -> Vec<(String, String)> {
+    let all = Scan::new(KeyRange::all()).limit(1_000);
+    let rows = desk.workspace.store().scan(&all).await.unwrap().rows;
+    rows.iter()
+        .map(|row| (row.key.to_string(), row.entry.as_ref().unwrap().version.to_string()))
+        .collect()
+}
+
+async fn who_only_reads_waits_for_no_lock_and_writes_nothing(place: Place) {
+    let desk = Desk::new(place.store().await, place.clock().clone(), models(translator()));
+    let desk = desk.with_page("p1").await;
+    issue(&desk).await;
+    desk.attach("p1", "second", POLICY).await;
+    let (id, course) = (page("p1"), Course::untold());
+    desk.workspace.policy(&id, &source("second"), None, &course).await.unwrap();
+    desk.policy("p1", Some("fr")).await;
+    // One policy has changed, one is gone, and somebody holds the whole page.
+    desk.attach("p1", "leave", "# Study leave\n\nThere is no leave any more.").await;
+    desk.uploads.detach(&id, &source("second")).await.unwrap();
+    let root = desk.workspace.locks().root(Key::parse("p1").unwrap()).unwrap();
+    let request = keyward_locks::Request::default();
+    let everything = [keyward_locks::LockPath::root()];
+    let mode = keyward_locks::Mode::Exclusive;
+    let held = root.acquire(&everything, mode, &request).await.unwrap();
+    let before = contents(&desk).await;
+    let catalog = desk.workspace.listed_policies(&id).await.unwrap();
+    assert_eq!(catalog.keys().collect::<Vec<_>>(), [&source("leave")]);
+    let listed = &catalog[&source("leave")];
+    assert_eq!((listed.extracted, listed.translations.len()), (false, 0));
+    for code in [None, Some(language("fr"))] {
+        let cached = desk.workspace.cached_policy(&id, &source("leave"), code).await;
+        assert_eq!(cached.unwrap(), None);
+    }
+    let gone = desk.workspace.cached_policy(&id, &source("second"), None).await;
+    assert!(matches!(gone, Err(Error::UnknownPolicy { .. })), "{gone:?}");
+    for absent in [
+        desk.workspace.listed_policies(&page("none")).await.map(drop),
+        desk.workspace.cached_policy(&page("none"), &source("leave"), None).await.map(drop),
+    ] {
+        assert!(matches!(absent, Err(Error::UnknownPage { .. })), "{absent:?}");
+    }
+    assert_eq!(contents(&desk).await, before);
+    held.release().await.unwrap();
+}
+
+async fn a_look_at_a_page_that_is_cut_off_leaves_no_lock(place: Place) {
+    let desk = Desk::new(place.store().await, place.clock().clone(), models(translator()));
+    let desk = desk.with_page("p1").await;
+    let (id, course) = (page("p1"), Course::untold());
+    let root = desk.workspace.locks().root(Key::parse("p1").unwrap()).unwrap();
+    for cut in 0..120 {
+        let looking = desk.workspace.policies(&id, &course);
+        let _ = tokio::time::timeout(std::time::Duration::from_micros(cut * 50), looking).await;
+        desk.workspace.locks().settled().await;
+        let left = root.list().await.unwrap();
+        assert!(left.holders.is_empty() && left.waiters.is_empty(), "{cut}: {left:?}");
+    }
 }
 
 async fn a_page_with_stale_issues_is_analysed_again_if_the_settings_say_so(place: Place) {

@@ -32,6 +32,7 @@ fn requests(served: &Served, name: &str, issue: &str) -> Vec<(&'static str, Requ
         ("write", send(Method::DELETE, "/pages/nda/attachments/more", "")),
         ("write", post("/pages/nda/issues", r#"{"title":"T","severity":1}"#)),
         ("write", send(Method::PATCH, &format!("/pages/nda/issues/{issue}"), r#"{"note":"n"}"#)),
+        ("write", post("/pages/nda/policies/leave?wait_ms=0", "")),
         ("write", post("/pages/nda/analysis", "{}")),
         ("write", task(r#"{"task":"policies","page":"nda"}"#)),
         ("write", task(r#"{"task":"analyze","page":"nda"}"#)),
@@ -103,7 +104,7 @@ async fn a_workspace_that_is_out_of_reach_is_told_of_as_one_that_does_not_exist(
 async fn nobody_writes_a_workspaces_keys_past_it() {
     let served = Served::new().await;
     let issue = served.issue("Kept", 1).await["id"].as_str().unwrap().to_owned();
-    told(200, served.server.get(&format!("{PAGE}/policies/leave"))).await;
+    told(200, served.make(&format!("{PAGE}/policies/leave"))).await;
     let admin = served.server.admin().await;
     let as_admin = |request: RequestBuilder| request.bearer_auth(&admin.secret);
     let store = |path: &str| format!("/v1/stores/inbox/{path}");

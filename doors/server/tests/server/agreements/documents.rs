@@ -13,7 +13,9 @@ async fn a_policy_is_extracted_once_and_given_out_in_three_forms() {
     let get = |accept: &str| served.server.get(&at).header("accept", accept);
     let before = told(200, served.server.get(&format!("{PAGE}/policies"))).await;
     assert_eq!(before["policies"]["leave"]["extracted"], false);
-    let document = told(200, served.server.get(&at)).await;
+    refused(404, "not-made", served.server.get(&at)).await;
+    let document = told(200, served.make(&at)).await;
+    assert_eq!(told(200, served.server.get(&at)).await, document);
     assert_eq!((&document["title"], &document["original"]), (&json!("Leave"), &json!(true)));
     assert_eq!((&document["language"], &document["content"]), (&json!("en"), &json!(POLICY)));
     let after = told(200, served.server.get(&format!("{PAGE}/policies"))).await;
@@ -33,7 +35,54 @@ async fn a_policy_is_extracted_once_and_given_out_in_three_forms() {
     let html = html.text().await.unwrap();
     assert!(html.contains("<html lang=\"en\">") && html.contains("<h1>Leave</h1>"), "{html}");
     let folder = format!("{SHELF}/pages/lease/policies/leave.md");
-    assert_eq!(told(200, served.server.get(&folder)).await["content"], POLICY);
+    assert_eq!(told(200, served.make(&folder)).await["content"], POLICY);
+    // What was asked for by POST is given out whole, whatever the client has.
+    let made = served.make(&at).header("accept", "text/markdown").header("if-none-match", &tag);
+    assert_eq!(answered(200, made).await.text().await.unwrap(), POLICY);
+}
+
+#[tokio::test]
+async fn a_get_starts_nothing_and_a_key_that_reads_has_nothing_made() {
+    let served = Served::new().await;
+    let admin = served.server.admin().await;
+    let scopes = json!({ "name": "r", "scopes": ["read:agreements/inbox"] });
+    let reader = served.server.key(&admin, &scopes).await;
+    let all = async |path: &str| {
+        let listed = served.server.get(&format!("/v1/stores/inbox/{path}"));
+        let listed = told(200, listed.bearer_auth(&admin.secret)).await["items"].clone();
+        let mut keys: Vec<String> = listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["id"].as_str().or(item["key"].as_str()).unwrap().to_owned())
+            .collect();
+        keys.sort();
+        keys
+    };
+    let jobs = all("jobs").await;
+    for query in ["", "?language=fr", "?language=de"] {
+        let at = format!("{PAGE}/policies/leave{query}");
+        for secret in [&reader.secret, &admin.secret] {
+            let problem =
+                refused(404, "not-made", served.server.get(&at).bearer_auth(secret)).await;
+            assert!(problem["hint"].as_str().unwrap().starts_with("POST "), "{problem}");
+        }
+        refused(403, "forbidden", served.make(&at).bearer_auth(&reader.secret)).await;
+    }
+    let listed = served.server.get(&format!("{PAGE}/policies")).bearer_auth(&reader.secret);
+    assert_eq!(told(200, listed).await["policies"]["leave"]["extracted"], false);
+    assert_eq!(all("jobs").await, jobs, "nothing was submitted");
+    assert_eq!(served.model.calls(), 0, "nobody was asked");
+    // Once somebody had it made, whoever reads gets it.
+    let at = format!("{PAGE}/policies/leave?language=fr");
+    told(200, served.make(&at).bearer_auth(&admin.secret)).await;
+    let read = told(200, served.server.get(&at).bearer_auth(&reader.secret)).await;
+    assert_eq!((&read["language"], served.model.calls()), (&json!("fr"), 1));
+    // What is out of date is not there.
+    let newer = served.attach("leave", &POLICY.replace("thirty", "forty"));
+    answered(200, newer.bearer_auth(&admin.secret)).await;
+    refused(404, "not-made", served.server.get(&at).bearer_auth(&reader.secret)).await;
+    assert_eq!(served.model.calls(), 1);
 }
 
 #[tokio::test]
@@ -45,6 +94,7 @@ async fn a_script_in_a_document_never_comes_out_as_html() {
                 ```\n</code></pre><script>alert(7)</script>\n```\n";
     answered(200, served.attach("evil", evil)).await;
     let at = format!("{PAGE}/policies/evil");
+    answered(200, served.make(&at)).await;
     let html = answered(200, served.server.get(&at).header("accept", "text/html")).await;
     let header = |name: &str| html.headers()[name].to_str().unwrap().to_owned();
     assert_eq!(header("content-security-policy"), "default-src 'none'; sandbox");
@@ -63,7 +113,7 @@ async fn a_script_in_a_document_never_comes_out_as_html() {
 async fn all_who_ask_for_a_translation_get_the_one_that_is_made() {
     let served = Served::new().await;
     let at = format!("{PAGE}/policies/leave?language=fr");
-    let all = join_all((0..8).map(|_| told(200, served.server.get(&at)))).await;
+    let all = join_all((0..8).map(|_| told(200, served.make(&at)))).await;
     for document in &all {
         assert_eq!((&document["title"], &document["language"]), (&json!("Congé"), &json!("fr")));
         assert_eq!(document, &all[0]);
@@ -81,7 +131,7 @@ async fn all_who_ask_for_a_translation_get_the_one_that_is_made() {
     }
     // What is attached anew is translated anew.
     answered(200, served.attach("leave", &POLICY.replace("thirty", "forty"))).await;
-    told(200, served.server.get(&at)).await;
+    told(200, served.make(&at)).await;
     assert_eq!(served.model.calls(), 2);
 }
 
@@ -89,24 +139,24 @@ async fn all_who_ask_for_a_translation_get_the_one_that_is_made() {
 async fn what_takes_longer_than_is_waited_is_told_of_by_a_job_that_all_share() {
     let served = Served::with(Model::held()).await;
     let at = format!("{PAGE}/policies/leave?language=de&wait_ms=50");
-    let first = answered(202, served.server.get(&at)).await;
+    let first = answered(202, served.make(&at)).await;
     let place = first.headers()["location"].to_str().unwrap().to_owned();
     assert!(place.starts_with(&format!("{INBOX}/jobs/")), "{place}");
     let first: Value = first.json().await.unwrap();
-    let second = told(202, served.server.get(&at)).await;
+    let second = told(202, served.make(&at)).await;
     assert_eq!(first["id"], second["id"]);
     served.model.let_answer();
     let ended = served.ended(&first).await;
     assert_eq!(ended["status"]["result"]["language"], "de", "{ended}");
-    assert_eq!(told(200, served.server.get(&at)).await["language"], "de");
+    assert_eq!(told(200, served.make(&at)).await["language"], "de");
     assert_eq!(told(200, served.server.get(&place)).await["id"], first["id"]);
 }
 
 #[tokio::test]
 async fn without_a_model_the_problem_says_what_to_set() {
     let served = Served::without_model().await;
-    told(200, served.server.get(&format!("{PAGE}/policies/leave"))).await;
-    let translated = served.server.get(&format!("{PAGE}/policies/leave?language=fr"));
+    told(200, served.make(&format!("{PAGE}/policies/leave"))).await;
+    let translated = served.make(&format!("{PAGE}/policies/leave?language=fr"));
     let problem = refused(409, "model-unset", translated).await;
     assert!(problem["detail"].as_str().unwrap().contains("models"), "{problem}");
     let analysis = served.server.post(&format!("{PAGE}/analysis"), "{}");
@@ -126,9 +176,9 @@ async fn a_file_that_cannot_be_read_says_why() {
         let put = served.server.request(reqwest::Method::PUT, &at).body(bytes.to_vec());
         answered(200, put.header("content-type", "application/octet-stream")).await;
         let problem =
-            refused(status, code, served.server.get(&format!("{PAGE}/policies/{source}"))).await;
+            refused(status, code, served.make(&format!("{PAGE}/policies/{source}"))).await;
         assert!(problem["job"].is_string(), "{problem}");
     }
     // The others are read all the same.
-    told(200, served.server.get(&format!("{PAGE}/policies/leave"))).await;
+    told(200, served.make(&format!("{PAGE}/policies/leave"))).await;
 }

@@ -160,6 +160,11 @@ impl Served {
         request.header("content-type", "text/markdown").body(text.to_owned())
     }
 
+    /// Has a policy made that is at a path.
+    pub fn make(&self, at: &str) -> RequestBuilder {
+        self.server.request(Method::POST, at)
+    }
+
     /// Makes an issue on the page of the uploads.
     pub async fn issue(&self, title: &str, severity: u8) -> Value {
         let body = json!({ "title": title, "severity": severity });

@@ -17,7 +17,8 @@ async fn tools_are_there_for_who_can_do_something_with_them() {
     let served = Served::new().await;
     let server = &served.server;
     let reading = ["agreement_read_policy", "agreement_list_issues"];
-    let all = [&reading[..], &["agreement_move_issue", "agreement_analyze"]].concat();
+    let writing = ["agreement_make_policy", "agreement_move_issue", "agreement_analyze"];
+    let all = [&reading[..], &writing].concat();
     assert_eq!(of_agreements(Agent::new(server).tool_names().await), all);
     for tool in Agent::new(server).tools().await {
         if tool["name"].as_str().unwrap().starts_with("agreement_") {
@@ -47,6 +48,9 @@ async fn tools_are_there_for_who_can_do_something_with_them() {
                 arguments["issue"] = issue["id"].clone();
                 arguments["note"] = json!("x");
             }
+            if *tool == "agreement_make_policy" {
+                arguments["source"] = json!("leave");
+            }
             if !expected.contains(tool) {
                 let said = agent.refused(tool, arguments).await;
                 assert!(said.starts_with("forbidden: "), "{tool}: {said}");
@@ -71,11 +75,21 @@ async fn a_policy_is_listed_read_and_translated() {
     assert!(said.starts_with("unknown-page: ") && said.contains("without page"), "{said}");
     let listed = agent.call("agreement_read_policy", at(json!({}))).await;
     assert_eq!(listed["policies"]["leave"]["name"], "leave.md");
-    let read =
-        agent.call("agreement_read_policy", at(json!({ "source": "leave", "wait": 20 }))).await;
+    let unmade = agent.refused("agreement_read_policy", at(json!({ "source": "leave" }))).await;
+    assert!(
+        unmade.starts_with("not-made: ") && unmade.contains("agreement_make_policy"),
+        "{unmade}"
+    );
+    let made =
+        agent.call("agreement_make_policy", at(json!({ "source": "leave", "wait": 20 }))).await;
+    let read = agent.call("agreement_read_policy", at(json!({ "source": "leave" }))).await;
+    assert_eq!(read, made);
     assert_eq!((&read["content"], &read["truncated"]), (&json!(POLICY), &json!(false)));
+    let french = json!({ "source": "leave", "language": "fr" });
+    agent.refused("agreement_read_policy", at(french.clone())).await;
+    assert_eq!(served.model.calls(), 0);
     let french = json!({ "source": "leave", "language": "fr", "wait": 20 });
-    let read = agent.call("agreement_read_policy", at(french)).await;
+    let read = agent.call("agreement_make_policy", at(french)).await;
     assert_eq!((&read["title"], &read["original"]), (&json!("Congé"), &json!(false)));
     let said = agent.refused("agreement_read_policy", at(json!({ "source": "none" }))).await;
     assert!(said.starts_with("unknown-policy: ") && said.contains("without source"), "{said}");
@@ -85,7 +99,7 @@ async fn a_policy_is_listed_read_and_translated() {
     assert!(said.starts_with("invalid: "), "{said}");
     answered(200, served.attach("long", &format!("# Long\n\n{}\n", "é ".repeat(200_000)))).await;
     let long =
-        agent.call("agreement_read_policy", at(json!({ "source": "long", "wait": 20 }))).await;
+        agent.call("agreement_make_policy", at(json!({ "source": "long", "wait": 20 }))).await;
     assert_eq!(long["truncated"], true);
     assert!(long["content"].as_str().unwrap().len() <= 256 * 1024);
 }
@@ -96,7 +110,7 @@ async fn what_is_being_made_is_told_of_by_its_job() {
     let agent = Agent::new(&served.server);
     let arguments =
         json!({ "workspace": "inbox", "page": "nda", "source": "leave", "language": "fr" });
-    let read = agent.call("agreement_read_policy", arguments).await;
+    let read = agent.call("agreement_make_policy", arguments).await;
     assert!(read["job"]["status"]["activity"].is_object(), "{read}");
     served.model.let_answer();
     served.ended(&read["job"]).await;
