@@ -101,7 +101,10 @@ pub struct QuotaSettings {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditSettings {
+    /// The URL of its store; the control store, if it is left out.
+    pub store: Option<String>,
     pub kept: Option<Span>,
+    pub bytes_max: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -120,6 +123,8 @@ pub struct LimitSettings {
     pub query_reads_max: Option<Count>,
     pub reads_max: Option<Count>,
     pub read_wait_max: Option<Span>,
+    pub watch_bytes_max: Option<Count>,
+    pub watch_stall_time_max: Option<Span>,
     pub recheck_interval: Option<Span>,
     pub drain_time_max: Option<Span>,
 }
@@ -311,8 +316,8 @@ impl Settings {
         {
             *keys = folder.join(file).to_string_lossy().into_owned();
         }
-        if let Some(control) = &mut self.control {
-            *control = keyward::url_beside(folder, control)?;
+        for url in [&mut self.control, &mut self.audit.store].into_iter().flatten() {
+            *url = keyward::url_beside(folder, url)?;
         }
         Ok(self)
     }
@@ -346,6 +351,7 @@ impl Settings {
             listen: self.listen.unwrap_or(plain.listen),
             limits: self.limits.limits(),
             control: self.control,
+            audit: self.audit.store,
             issuer: self.issuer.issuer()?,
             first_key: plain.first_key,
             start_token: self.start_token.unwrap_or(false) || self.start_token_file.is_some(),
@@ -357,6 +363,7 @@ impl Settings {
             },
             quota,
             audit_kept: self.audit.kept.map_or(plain.audit_kept, |kept| kept.0),
+            audit_bytes_max: self.audit.bytes_max.unwrap_or(plain.audit_bytes_max),
             queues: plain.queues,
             registries: plain.registries,
             agreements: plain.agreements,
@@ -373,6 +380,7 @@ impl Settings {
             listen,
             limits,
             control,
+            audit,
             issuer,
             start_token,
             tls,
@@ -380,6 +388,7 @@ impl Settings {
             rates,
             quota,
             audit_kept,
+            audit_bytes_max,
             mcp,
             agents,
             ..
@@ -412,7 +421,11 @@ impl Settings {
                 writes_per_day_max: quota.map(|quota| quota.writes_per_day_max).and_then(bounded),
                 bytes_per_day_max: quota.map(|quota| quota.bytes_per_day_max).and_then(bounded),
             },
-            audit: AuditSettings { kept: Some(Span(*audit_kept)) },
+            audit: AuditSettings {
+                store: audit.as_ref().map(without_password),
+                kept: Some(Span(*audit_kept)),
+                bytes_max: Some(*audit_bytes_max),
+            },
             limits: LimitSettings::of(limits),
             mcp: McpSettings::of(mcp),
             agents: AgentSettings::of(agents),
@@ -483,6 +496,8 @@ impl LimitSettings {
             query_reads_max: count(self.query_reads_max, usual.query_reads_max),
             reads_max: count(self.reads_max, usual.reads_max),
             read_wait_max: span(self.read_wait_max, usual.read_wait_max),
+            watch_bytes_max: count(self.watch_bytes_max, usual.watch_bytes_max),
+            watch_stall_time_max: span(self.watch_stall_time_max, usual.watch_stall_time_max),
             recheck_interval: span(self.recheck_interval, usual.recheck_interval),
             drain_time_max: span(self.drain_time_max, usual.drain_time_max),
         }
@@ -503,6 +518,8 @@ impl LimitSettings {
             query_reads_max: Some(Count(limits.query_reads_max)),
             reads_max: Some(Count(limits.reads_max)),
             read_wait_max: Some(Span(limits.read_wait_max)),
+            watch_bytes_max: Some(Count(limits.watch_bytes_max)),
+            watch_stall_time_max: Some(Span(limits.watch_stall_time_max)),
             recheck_interval: Some(Span(limits.recheck_interval)),
             drain_time_max: Some(Span(limits.drain_time_max)),
         }

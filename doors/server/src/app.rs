@@ -9,7 +9,7 @@ use keyward::schema::Schema;
 use keyward::{Clock, Data, Store};
 
 use crate::agreements::Agreements;
-use crate::audit::{self, Audit, AuditLog, Scribe};
+use crate::audit::{self, Audit, AuditLog, Keeping, Scribe};
 use crate::auth::{Auth, Keys, StartToken, Tokens};
 use crate::config::{Config, Limits};
 use crate::lifecycle::Lifecycle;
@@ -51,6 +51,7 @@ struct Inner {
     refusals: LogSummary,
     watches: Shares,
     reads: Reads,
+    watch_bytes: Shares,
     waits: Waits,
     run: String,
 }
@@ -74,8 +75,12 @@ impl App {
             true => Some(StartToken::generate(config.start_token)?),
             false => None,
         };
-        let (audit, scribe) =
-            audit::open(control.clone(), clock.clone(), config.audit_kept, run.clone());
+        let audit_store = match &config.audit {
+            Some(url) => keyward::open(url).await?,
+            None => control.clone(),
+        };
+        let keeping = Keeping { time: config.audit_kept, bytes_max: config.audit_bytes_max };
+        let (audit, scribe) = audit::open(audit_store.clone(), clock.clone(), keeping, run.clone());
         let app = Self(Arc::new(Inner {
             schema: data.schema().clone(),
             stores,
@@ -84,7 +89,7 @@ impl App {
             auth: Auth::new(keys, tokens, start_token),
             audit,
             usage: usage(config, &control),
-            audit_log: AuditLog::new(control),
+            audit_log: AuditLog::new(audit_store),
             throttle: Throttle::new(&config.rates),
             clock,
             limits: config.limits,
@@ -98,6 +103,7 @@ impl App {
             run,
             watches: Shares::new(config.limits.watches_max),
             reads: Reads::new(&config.limits)?,
+            watch_bytes: Shares::new(config.limits.watch_bytes_max),
         }));
         Ok((app, scribe))
     }
@@ -214,6 +220,11 @@ impl App {
     /// One place for each watch that may be open.
     pub fn watches(&self) -> &Shares {
         &self.0.watches
+    }
+
+    /// The bytes that wait for clients of watches that do not read.
+    pub fn watch_bytes(&self) -> &Shares {
+        &self.0.watch_bytes
     }
 }
 

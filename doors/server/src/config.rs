@@ -30,9 +30,11 @@ pub struct Config {
     pub listen: SocketAddr,
     /// How much a client may ask for.
     pub limits: Limits,
-    /// The URL of the control store, where API keys and the audit log are kept; the first store that
-    /// is served, if it is left out.
+    /// The URL of the control store, where API keys are kept; the first store that is served, if it is
+    /// left out.
     pub control: Option<String>,
+    /// The URL of the store of the audit log; the control store, if it is left out.
+    pub audit: Option<String>,
     /// Whose tokens are taken besides API keys.
     pub issuer: Option<Issuer>,
     /// An API key to take as the first one, an operator's with `admin:*`, if there is none yet.
@@ -52,6 +54,8 @@ pub struct Config {
     pub quota: Option<Quota>,
     /// How long the audit log is kept.
     pub audit_kept: Duration,
+    /// How many bytes the audit log may take, at least 1 MiB; the oldest lines go first.
+    pub audit_bytes_max: u64,
     /// How queues are worked on: leases, retries, how long what is done is remembered. Servers and
     /// workers on one queue should agree on it.
     pub queues: queue::Options,
@@ -74,6 +78,7 @@ impl Default for Config {
             listen: LISTEN_DEFAULT,
             limits: Limits::default(),
             control: None,
+            audit: None,
             issuer: None,
             first_key: None,
             start_token: false,
@@ -82,6 +87,7 @@ impl Default for Config {
             rates: Rates::default(),
             quota: None,
             audit_kept: audit::KEPT_DEFAULT,
+            audit_bytes_max: audit::BYTES_MAX_DEFAULT,
             queues: queue::Options::default(),
             agents: agents::Options::default(),
             registries: Vec::new(),
@@ -196,6 +202,11 @@ pub struct Limits {
     pub reads_max: usize,
     /// How long an expensive read waits for its turn before it is refused.
     pub read_wait_max: Duration,
+    /// How many bytes of events wait for clients that do not read, in all; a quarter of them for one
+    /// credential. The first 16 KiB of each watch are not counted.
+    pub watch_bytes_max: usize,
+    /// How long a watch whose client takes nothing stays open.
+    pub watch_stall_time_max: Duration,
     /// How often it is looked whether the credential of an open watch is still valid.
     pub recheck_interval: Duration,
     /// How long a stop takes at most. The last quarter, at most 5 seconds, is kept for writing what
@@ -219,6 +230,8 @@ impl Default for Limits {
             query_reads_max: 20_000,
             reads_max: 32,
             read_wait_max: Duration::from_secs(2),
+            watch_bytes_max: 64 * 1024 * 1024,
+            watch_stall_time_max: Duration::from_secs(20),
             recheck_interval: Duration::from_secs(5),
             drain_time_max: Duration::from_secs(20),
         }

@@ -157,10 +157,14 @@ fn a_server_is_told_by_flag_then_variable_then_file_then_by_default() {
     assert_eq!((&server["log"], &server["log_level"]), (&"json".into(), &"info".into()));
 
     let env = [file[0], ("KEYWARD_LISTEN", "127.0.0.1:1002"), ("KEYWARD_TENANT_RATE", "3")];
-    let server = &in_force(&kw, &["--audit-kept", "7d"], &env)["server"];
+    let audit = ["--audit-kept", "7d", "--audit-store", "memory:", "--audit-bytes-max", "5000000"];
+    let server = &in_force(&kw, &audit, &env)["server"];
     assert_eq!(server["listen"], "127.0.0.1:1002");
     assert_eq!(server["rates"]["tenant"], "3/3");
     assert_eq!(server["audit"]["kept"], "7d");
+    assert_eq!(server["audit"]["store"], "memory:");
+    assert_eq!(server["audit"]["bytes_max"], 5_000_000);
+    assert_eq!(server["limits"]["watch_stall_time_max"], "20s");
     let server =
         &in_force(&kw, &["--listen", "127.0.0.1:1003", "--quota-writes", "12"], &env)["server"];
     assert_eq!(server["listen"], "127.0.0.1:1003");

@@ -3,9 +3,12 @@
 //! It is kept in the control store in sheets of many acts, below `system:server:audit:{time}:{id}`,
 //! and written beside the requests. A request that changes something takes its place in the queue
 //! before it begins, and waits if there is none: nothing is left out. A process that is killed takes
-//! the last moments with it.
+//! the last moments with it. Requests that are refused again and again are summed up, and the oldest
+//! sheets go when the log becomes too large.
 
+mod bound;
 mod log;
+mod refusals;
 mod scribe;
 
 use std::sync::Arc;
@@ -19,6 +22,7 @@ use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::time::timeout;
 
 pub use log::{AuditLog, AuditQuery};
+use refusals::Repeated;
 pub(crate) use scribe::Scribe;
 
 use crate::auth::Identity;
@@ -38,6 +42,18 @@ const SHEET_TIME_MAX: Duration = Duration::from_secs(1);
 /// How long acts are kept when nobody says.
 pub(crate) const KEPT_DEFAULT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
+/// How large the log becomes when nobody says.
+pub(crate) const BYTES_MAX_DEFAULT: u64 = 256 * 1024 * 1024;
+
+/// How much of the log is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keeping {
+    /// How long.
+    pub time: Duration,
+    /// How many bytes.
+    pub bytes_max: u64,
+}
+
 /// What a request did, as it is told. It is put into words where it is written down, beside the requests.
 #[derive(Debug)]
 struct Told {
@@ -51,6 +67,8 @@ struct Told {
     path: String,
     /// None, if the request was given up while it was worked on.
     status: Option<u16>,
+    /// How many more were refused in the same way, if this stands for them.
+    repeated: Option<Repeated>,
 }
 
 /// What is known of a request before it is done. Nothing of it is copied before there is something
@@ -74,11 +92,12 @@ pub(crate) struct Audit {
 pub(crate) fn open(
     store: Store,
     clock: Arc<dyn Clock>,
-    kept: Duration,
+    keeping: Keeping,
     run: String,
 ) -> (Audit, Scribe) {
     let (sender, receiver) = mpsc::channel(QUEUE_MAX);
-    (Audit { queue: sender, clock }, Scribe::new(receiver, store, kept, run))
+    let scribe = Scribe::new(receiver, store, clock.clone(), keeping, run);
+    (Audit { queue: sender, clock }, scribe)
 }
 
 impl Audit {
@@ -131,6 +150,7 @@ impl Drop for Slip {
             route: self.asked.route.clone(),
             path: shown(self.asked.uri.path()),
             status: self.status,
+            repeated: None,
         });
     }
 }
@@ -156,7 +176,7 @@ impl Told {
     fn of_test(time: Timestamp) -> Self {
         let (request, path) = (Arc::from(""), String::new());
         let (who, route) = (Identity::of_tests(), RouteName::Fixed("none"));
-        Self { time, who, request, method: "PUT", route, path, status: None }
+        Self { time, who, request, method: "PUT", route, path, status: None, repeated: None }
     }
 }
 
@@ -164,15 +184,146 @@ impl Told {
 mod tests {
     use super::*;
     use crate::auth::{Need, Target};
-    use keyward::Json;
+    use keyward::{Json, Scan, Tier};
     use keyward_memory::{Memory, Options};
     use keyward_testkit::TestClock;
 
     fn log(clock: &TestClock) -> (Audit, Scribe, AuditLog) {
         let store = Store::new(Memory::with(Options::default(), clock.clone()));
-        let clock = Arc::new(clock.clone());
-        let (audit, scribe) = open(store.clone(), clock, KEPT_DEFAULT, "run".to_owned());
+        let (audit, scribe) = opened(&store, clock, BYTES_MAX_DEFAULT);
         (audit, scribe, AuditLog::new(store))
+    }
+
+    fn opened(store: &Store, clock: &TestClock, bytes_max: u64) -> (Audit, Scribe) {
+        let keeping = Keeping { time: KEPT_DEFAULT, bytes_max };
+        open(store.clone(), Arc::new(clock.clone()), keeping, "run".to_owned())
+    }
+
+    /// Does what an admin may, with an answer.
+    async fn act(audit: &Audit, status: u16) {
+        let who = Identity::of_tests();
+        let slip = audit.begin(&who, asked()).await.unwrap();
+        who.require(Need::Admin, &Target::Server).unwrap();
+        slip.end(status);
+    }
+
+    async fn all(log: &AuditLog) -> Vec<Json> {
+        let mut query = AuditQuery { limit: 1_000, ..AuditQuery::default() };
+        let mut all = Vec::new();
+        loop {
+            let (some, next) = log.read(&query).await.unwrap();
+            all.extend(some);
+            if next.is_none() {
+                return all;
+            }
+            query.after = next;
+        }
+    }
+
+    /// The bytes of all sheets, and what is counted of them.
+    async fn sizes(store: &Store) -> (u64, i64) {
+        let scan = |kind| Scan::new(crate::control::range(kind)).limit(1_000);
+        let sheets = store.scan(&scan(AUDIT)).await.unwrap();
+        let sheets = sheets.rows.iter();
+        let bytes = sheets.map(|row| bound::size(&row.key, &row.entry.as_ref().unwrap().value));
+        let counted = store.scan(&scan("audit-bytes")).await.unwrap();
+        let counted = counted.rows.iter();
+        let counted = counted.map(|row| row.entry.as_ref().unwrap().value.as_integer().unwrap());
+        (bytes.sum(), counted.sum())
+    }
+
+    /// Fills the log hour by hour, each time by a server of its own.
+    async fn fill(store: &Store, clock: &TestClock, bytes_max: u64, hours: u64) {
+        for _ in 0..hours {
+            let (audit, scribe) = opened(store, clock, bytes_max);
+            let acts = async {
+                for _ in 0..3_000 {
+                    act(&audit, 200).await;
+                }
+            };
+            let (done, finish) = tokio::sync::oneshot::channel::<()>();
+            let finish = async { drop(finish.await) };
+            tokio::join!(scribe.write(finish), async {
+                acts.await;
+                drop(done);
+            });
+            clock.advance(Duration::from_secs(60 * 60));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_oldest_sheets_go_when_the_log_is_too_large() {
+        const MAX: u64 = 2 * 1024 * 1024;
+        let clock = TestClock::new();
+        let store = Store::new(Memory::with(Options::default(), clock.clone()));
+        let began = clock.now();
+        fill(&store, &clock, MAX, 8).await;
+        let (bytes, counted) = sizes(&store).await;
+        assert!(bytes <= MAX, "{bytes} bytes");
+        assert!(bytes > MAX / 2, "{bytes} bytes: more was removed than necessary");
+        assert_eq!(u64::try_from(counted), Ok(bytes), "what is counted is what is there");
+        let left = all(&AuditLog::new(store.clone())).await;
+        let times = |act: &Json| act.as_str()[..40].to_owned();
+        assert!(left.iter().map(times).is_sorted(), "the oldest went first");
+        assert!(left.len() >= 3_000, "the last hour is whole: {}", left.len());
+        assert!(!left[0].as_str().contains(&began.to_string()));
+    }
+
+    #[tokio::test]
+    async fn the_size_is_bounded_without_commits_of_several_keys() {
+        const MAX: u64 = 1024 * 1024;
+        let clock = TestClock::new();
+        for tier in [Tier::Recoverable, Tier::Advisory] {
+            let store = Store::new(Memory::with(Options::tier(tier), clock.clone()));
+            if !store.capabilities().add {
+                continue;
+            }
+            fill(&store, &clock, MAX, 4).await;
+            let (bytes, counted) = sizes(&store).await;
+            assert!(bytes <= MAX, "{bytes} bytes");
+            assert!(u64::try_from(counted).unwrap() >= bytes, "{counted} is less than {bytes}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_log_that_was_never_counted_is_counted_and_cut() {
+        const MAX: u64 = 1024 * 1024;
+        let clock = TestClock::new();
+        let store = Store::new(Memory::with(Options::default(), clock.clone()));
+        fill(&store, &clock, u64::MAX, 3).await;
+        // As a server of before left it.
+        let numbers = store.scan(&Scan::new(crate::control::range("audit-bytes"))).await.unwrap();
+        for row in numbers.rows {
+            store.delete(row.key).await.unwrap();
+        }
+        let (before, _) = sizes(&store).await;
+        assert!(before > MAX, "{before} bytes");
+        let (_audit, scribe) = opened(&store, &clock, MAX);
+        scribe.write(std::future::ready(())).await;
+        let (bytes, counted) = sizes(&store).await;
+        assert!(bytes <= MAX, "{bytes} bytes");
+        assert_eq!(u64::try_from(counted), Ok(bytes));
+    }
+
+    #[tokio::test]
+    async fn refusals_are_summed_up_and_what_was_done_is_not() {
+        let (audit, scribe, log) = log(&TestClock::new());
+        let acting = async {
+            for _ in 0..1_000 {
+                act(&audit, 403).await;
+                act(&audit, 200).await;
+            }
+        };
+        let (done, finish) = tokio::sync::oneshot::channel::<()>();
+        let finish = async { drop(finish.await) };
+        tokio::join!(scribe.write(finish), async {
+            acting.await;
+            drop(done);
+        });
+        let acts = all(&log).await;
+        let with = |text: &str| acts.iter().filter(|act| act.as_str().contains(text)).count();
+        assert_eq!((with(r#""status":200"#), with(r#""status":403"#)), (1_000, 2));
+        assert_eq!(with(r#""repeated":{"count":999,"#), 1, "{:?}", acts.last());
     }
 
     fn asked() -> Asked {

@@ -1,15 +1,18 @@
 //! The one who writes the log down, beside the requests.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use keyward::{Commit, Expiry, ExpirySupport, Json, Key, Limits, Put, Store, Tier};
+use keyward::{Clock, Commit, Expiry, ExpirySupport, Json, Key, Limits, Put, Store, Tier};
 use serde::{Serialize, Serializer};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
-use super::{AUDIT, QUEUE_MAX, SHEET_TIME_MAX, Told, sortable};
+use super::bound::{self, Bound};
+use super::refusals::{Refusals, Repeated};
+use super::{AUDIT, Keeping, QUEUE_MAX, SHEET_TIME_MAX, Told, sortable};
 use crate::auth::Need;
 use crate::control::place;
 
@@ -21,6 +24,8 @@ const GATHER_MAX: usize = QUEUE_MAX / 4;
 const SHEET_BYTES_MAX: usize = 64 * 1024;
 /// How many acts are put into words before others have their turn.
 const WRITTEN_AT_ONCE: usize = 128;
+/// How often it is looked whether sums of refusals are complete.
+const SUMS_INTERVAL: Duration = Duration::from_secs(5);
 /// The pause after the log could not be written.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -33,38 +38,55 @@ pub(crate) struct Scribe {
     /// Tells the sheets of this process from those of others.
     run: String,
     sheets: u64,
+    clock: Arc<dyn Clock>,
+    refusals: Refusals,
+    bound: Bound,
 }
 
 impl Scribe {
     pub(super) fn new(
         queue: mpsc::Receiver<Told>,
         store: Store,
-        kept: Duration,
+        clock: Arc<dyn Clock>,
+        keeping: Keeping,
         run: String,
     ) -> Self {
-        Self { queue, store, kept, run, sheets: 0 }
+        let Keeping { time: kept, bytes_max } = keeping;
+        let bound = Bound::new(store.clone(), clock.clone(), kept, bytes_max);
+        let refusals = Refusals::default();
+        Self { queue, store, kept, run, sheets: 0, clock, refusals, bound }
     }
 
     /// Writes what is told, until `finish` comes and everything is written.
     pub async fn write(mut self, finish: impl Future<Output = ()>) {
         tokio::pin!(finish);
+        self.bound.open().await;
         let mut acts = Vec::new();
         loop {
-            let gathered = tokio::select! {
+            let more = tokio::select! {
                 gathered = gather(&mut self.queue, &mut acts) => gathered,
+                () = sleep(SUMS_INTERVAL), if self.refusals.any() => true,
                 () = &mut finish, if !self.queue.is_closed() => {
                     // What comes after this was begun before it.
                     self.queue.close();
                     continue;
                 }
             };
-            if !gathered {
-                return;
-            }
-            let sheets = self.sheets(&mut acts).await;
+            let mut lines: Vec<_> =
+                acts.drain(..).filter_map(|act| self.refusals.take(act)).collect();
+            let now = self.clock.now();
+            lines.extend(match more {
+                true => self.refusals.due(now),
+                false => self.refusals.all(now),
+            });
+            let sheets = self.sheets(&mut lines).await;
             while let Err(error) = self.append(&sheets).await {
                 tracing::error!(%error, sheets = sheets.len(), "the audit log could not be written");
                 sleep(RETRY_PAUSE).await;
+            }
+            self.bound.wrote(sheets.iter().map(|(key, sheet)| bound::size(key, sheet)).sum()).await;
+            if !more {
+                return;
             }
         }
     }
@@ -113,9 +135,20 @@ impl Scribe {
             _ => 1,
         };
         for some in sheets.chunks(together) {
-            let commit = some.iter().fold(Commit::new(), |commit, (key, sheet)| {
+            let mut commit = some.iter().fold(Commit::new(), |commit, (key, sheet)| {
                 commit.put(key.clone(), Put { expiry, ..Put::new(sheet.clone()) })
             });
+            let numbers = if self.bound.counts() { bound::numbers(some) } else { Vec::new() };
+            for (number, bytes) in numbers {
+                commit = match capabilities.tier() {
+                    Tier::Atomic => commit.add(number, bytes),
+                    // First, so that what is there is counted at least.
+                    _ => {
+                        let _ = self.store.commit(Commit::new().add(number, bytes)).await?;
+                        commit
+                    }
+                };
+            }
             // Without checks nothing conflicts.
             let _ = self.store.commit(commit).await?;
         }
@@ -142,7 +175,8 @@ async fn gather(queue: &mut mpsc::Receiver<Told>, acts: &mut Vec<Told>) -> bool 
 
 fn sheets_per_commit(limits: &Limits) -> usize {
     let by_size = limits.commit_bytes_max / (2 * SHEET_BYTES_MAX);
-    by_size.min(limits.commit_keys_max).max(1)
+    // Each sheet may be of an hour of its own, with its number.
+    by_size.min(limits.commit_keys_max / 2).max(1)
 }
 
 /// A line of the log. There is no value and no secret in it.
@@ -164,6 +198,9 @@ struct Line<'a> {
     /// How many keys there were, also those that are not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     keys_total: Option<usize>,
+    /// More refusals of the same kind, of which this is the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeated: Option<&'a Repeated>,
     status: Option<u16>,
 }
 
@@ -188,6 +225,7 @@ fn written(told: &Told, bytes_max: usize) -> String {
         target: act.map_or("", |act| &act.target),
         keys: &touched.keys,
         keys_total: (touched.total > touched.keys.len()).then_some(touched.total),
+        repeated: told.repeated.as_ref(),
         status: told.status,
     };
     // A line has nothing that JSON has not.

@@ -13,8 +13,9 @@ use crate::output::Output;
 
 /// Read the audit log of a server
 ///
-/// The log is kept in the control store of a server: --control, else -s, else the first store of the
-/// schema, else what keyward serve takes by itself. With --server it is asked for there.
+/// The log is read from --audit-store, else from the server's control store: --control, else -s, else
+/// the first store of the schema, else the default store of keyward serve. With --server, the server
+/// is asked for it.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward audit export > audit.jsonl"#)]
@@ -30,6 +31,15 @@ pub struct Arguments {
         hide_env_values = true
     )]
     control: Option<String>,
+    /// The store of the audit log, if it is not the control store
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "KEYWARD_AUDIT_STORE",
+        hide_env_values = true
+    )]
+    audit_store: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -41,7 +51,8 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     let log = match target.server()? {
         Some(server) => Log::Served(server.connection()?),
         None => {
-            let url = super::key::control_url(arguments.control.as_deref(), target).await?;
+            let named = arguments.audit_store.as_deref().or(arguments.control.as_deref());
+            let url = super::key::control_url(named, target).await?;
             Log::Stored(AuditLog::new(args::open_existing(&url).await?))
         }
     };

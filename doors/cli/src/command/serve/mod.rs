@@ -65,7 +65,7 @@ pub struct Arguments {
     /// Do not serve: look whether the configuration is sound, and show what is in force
     #[arg(long)]
     check: bool,
-    /// The control store, where API keys and the audit log are kept [default: the first store]
+    /// The control store, where API keys are kept [default: the first store]
     #[arg(long, value_name = "URL", env = "KEYWARD_CONTROL", hide_env_values = true)]
     control: Option<String>,
     /// Whose tokens (JSON Web Tokens) are taken besides API keys: what their claim iss must be
@@ -115,6 +115,12 @@ pub struct Arguments {
     /// How long the audit log is kept [default: 90d]
     #[arg(long, value_name = "TIME", env = "KEYWARD_AUDIT_KEPT")]
     audit_kept: Option<Span>,
+    /// Maximum size of the audit log in bytes; the oldest lines go first [default: 268435456]
+    #[arg(long, value_name = "N", env = "KEYWARD_AUDIT_BYTES_MAX")]
+    audit_bytes_max: Option<u64>,
+    /// Store of the audit log [default: the control store]
+    #[arg(long, value_name = "URL", env = "KEYWARD_AUDIT_STORE", hide_env_values = true)]
+    audit_store: Option<String>,
     /// Where clients find the server, if that is not where it listens, as in https://data.example.com
     #[arg(long, value_name = "URL", env = "KEYWARD_PUBLIC_URL")]
     public_url: Option<String>,
@@ -166,6 +172,8 @@ impl Arguments {
         set(&mut settings.quota.writes_per_day_max, &self.quota_writes);
         set(&mut settings.quota.bytes_per_day_max, &self.quota_bytes);
         set(&mut settings.audit.kept, &self.audit_kept);
+        set(&mut settings.audit.store, &self.audit_store);
+        set(&mut settings.audit.bytes_max, &self.audit_bytes_max);
         set(&mut settings.mcp.public_url, &self.public_url);
         let some = |given: &Vec<String>| (!given.is_empty()).then(|| given.clone());
         set(&mut settings.mcp.hosts, &some(&self.mcp_host));
