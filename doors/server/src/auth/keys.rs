@@ -197,6 +197,10 @@ impl Keys {
         Self { store, clock, used: Arc::default() }
     }
 
+    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// Makes a key. What is returned with it is shown to nobody again.
     pub async fn create(&self, new: NewKey) -> Result<(ApiKey, Secret), KeyError> {
         let now = self.clock.now();
@@ -322,8 +326,10 @@ impl Keys {
     }
 
     /// Who shows this key, or why nobody does. The store is asked once.
-    pub(super) async fn identify(&self, text: &str) -> Result<Result<Identity, Refusal>, KeyError> {
-        let Some(shown) = Secret::parse(text) else { return Ok(Err(Refusal::Malformed)) };
+    pub(super) async fn identify(
+        &self,
+        shown: &Secret,
+    ) -> Result<Result<Identity, Refusal>, KeyError> {
         let hash = shown.hash();
         let Some(entry) = self.store.get(&place(KEYS, shown.id())).await? else {
             return Ok(Err(Refusal::Unknown));

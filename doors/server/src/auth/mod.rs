@@ -4,9 +4,11 @@ mod identity;
 mod jwks;
 mod keys;
 mod local;
+mod recheck;
 mod scope;
 mod secret;
 mod start_token;
+mod strangers;
 mod token;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,11 +18,15 @@ use axum::http::{HeaderMap, HeaderValue, header};
 pub use identity::{Identity, Tenant};
 pub use jwks::KeySource;
 pub use keys::{ApiKey, KeyError, Keys, NewKey};
+pub(crate) use recheck::Recheck;
 pub use scope::{BadScope, Need, Scope, Scopes, Target};
 pub use secret::{BadSecret, Secret};
 pub(crate) use start_token::{FirstKey, StartToken};
 pub(crate) use token::Tokens;
 pub use token::{Issuer, TokenAlgorithm};
+
+use recheck::Rechecks;
+use strangers::{Lookup, Strangers};
 
 use crate::problem::{Problem, Result};
 
@@ -34,6 +40,8 @@ pub(crate) struct Auth {
     local: AtomicBool,
     /// What the first key is made with, and the local user shows if that is required.
     start_token: Option<StartToken>,
+    strangers: Strangers,
+    rechecks: Rechecks,
 }
 
 /// Why a credential is not taken. Callers are not told which of these it was.
@@ -53,6 +61,8 @@ pub(crate) enum Refusal {
     Early,
     /// Somebody revoked it.
     Revoked,
+    /// It was not looked up: its address has sent too many bad ones.
+    Throttled,
 }
 
 impl Refusal {
@@ -65,6 +75,7 @@ impl Refusal {
             Self::Expired => "expired",
             Self::Early => "early",
             Self::Revoked => "revoked",
+            Self::Throttled => "throttled",
         }
     }
 
@@ -80,7 +91,9 @@ impl Auth {
     /// Tells callers apart by their keys and tokens. With a start token there is no key yet, and
     /// everybody is the local user until there is one.
     pub fn new(keys: Keys, tokens: Option<Tokens>, start_token: Option<StartToken>) -> Self {
-        Self { keys, tokens, local: AtomicBool::new(start_token.is_some()), start_token }
+        let strangers = Strangers::new(keys.clock().clone());
+        let (local, rechecks) = (AtomicBool::new(start_token.is_some()), Rechecks::default());
+        Self { keys, tokens, local, start_token, strangers, rechecks }
     }
 
     /// The start token, as long as there is no key, as far as is known.
@@ -125,6 +138,16 @@ impl Auth {
 
     /// Who sends these headers, or why nobody does. The control store is asked once.
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Result<Identity, Refusal>> {
+        self.identify_unless(headers, || false).await
+    }
+
+    /// The same for a request from an address that may have sent too many bad credentials: then only
+    /// a credential that was good of late is looked up.
+    pub async fn identify_unless(
+        &self,
+        headers: &HeaderMap,
+        too_many: impl FnOnce() -> bool,
+    ) -> Result<Result<Identity, Refusal>> {
         if let Some(token) = self.start_token() {
             // Another process may have made the first key; from then on there is no way back.
             if !self.keys.any().await? {
@@ -141,8 +164,30 @@ impl Auth {
             Some(tokens) if !credential.starts_with(secret::MARK) => {
                 Ok(tokens.identify(credential).await)
             }
-            _ => Ok(self.keys.identify(credential).await?),
+            _ => self.identify_key(credential, too_many).await,
         }
+    }
+
+    async fn identify_key(
+        &self,
+        credential: &str,
+        too_many: impl FnOnce() -> bool,
+    ) -> Result<Result<Identity, Refusal>> {
+        let Some(secret) = Secret::parse(credential) else { return Ok(Err(Refusal::Malformed)) };
+        let hash = secret.hash();
+        match self.strangers.lookup(&hash) {
+            Lookup::Refused(refusal) => return Ok(Err(refusal)),
+            Lookup::Doubtful if too_many() => return Ok(Err(Refusal::Throttled)),
+            Lookup::Doubtful | Lookup::Due => {}
+        }
+        let found = self.keys.identify(&secret).await?;
+        self.strangers.remember(hash, found.as_ref().err().copied());
+        Ok(found)
+    }
+
+    /// The check of a credential that has a watch open.
+    pub fn recheck(&self, headers: &HeaderMap) -> Recheck {
+        self.rechecks.of(headers)
     }
 }
 
@@ -160,5 +205,94 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     match scheme.eq_ignore_ascii_case("bearer") {
         true => Ok(credential.trim()),
         false => Err(Refusal::Malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use keyward::Store;
+    use keyward_memory::Memory;
+    use keyward_testkit::{Faults, FaultyEngine, TestClock};
+
+    use super::*;
+
+    fn auth() -> (Auth, FaultyEngine, TestClock) {
+        let clock = TestClock::new();
+        let engine = FaultyEngine::new(Arc::new(Memory::new()), Faults::none());
+        let keys = Keys::new(Store::new(engine.clone()), Arc::new(clock.clone()));
+        (Auth::new(keys, None, false), engine, clock)
+    }
+
+    fn showing(secret: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let value = HeaderValue::try_from(format!("Bearer {secret}")).unwrap();
+        headers.insert(header::AUTHORIZATION, value);
+        headers
+    }
+
+    async fn refused(auth: &Auth, headers: &HeaderMap, too_many: bool) -> Option<Refusal> {
+        auth.identify_unless(headers, || too_many).await.unwrap().err()
+    }
+
+    #[tokio::test]
+    async fn a_refused_credential_is_looked_up_once_in_a_while() {
+        let (auth, engine, clock) = auth();
+        let unknown = showing(Secret::generate().unwrap().reveal());
+        let before = engine.calls();
+        for _ in 0..1_000 {
+            assert_eq!(refused(&auth, &unknown, false).await, Some(Refusal::Unknown));
+        }
+        assert_eq!(engine.calls() - before, 1);
+        clock.advance(std::time::Duration::from_secs(6));
+        assert_eq!(refused(&auth, &unknown, false).await, Some(Refusal::Unknown));
+        assert_eq!(engine.calls() - before, 2);
+    }
+
+    #[tokio::test]
+    async fn a_new_credential_each_time_reaches_no_store_from_an_address_over_its_rate() {
+        let (auth, engine, _) = auth();
+        let new = NewKey { name: "mine".to_owned(), ..NewKey::default() };
+        let (key, secret) = auth.keys().create(new).await.unwrap();
+        let good = showing(secret.reveal());
+        assert_eq!(refused(&auth, &good, false).await, None);
+        let before = engine.calls();
+        for _ in 0..1_000 {
+            let made_up = showing(Secret::generate().unwrap().reveal());
+            assert_eq!(refused(&auth, &made_up, true).await, Some(Refusal::Throttled));
+        }
+        assert_eq!(engine.calls(), before);
+        // Whoever was let in of late goes on, until the key is revoked.
+        assert_eq!(refused(&auth, &good, true).await, None);
+        auth.keys().revoke(&key.id).await.unwrap();
+        assert_eq!(refused(&auth, &good, true).await, Some(Refusal::Revoked));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watches_of_one_credential_are_checked_together() {
+        let (auth, engine, _) = auth();
+        let new = NewKey { name: "watcher".to_owned(), ..NewKey::default() };
+        let (key, secret) = auth.keys().create(new).await.unwrap();
+        let (auth, headers) = (Arc::new(auth), showing(secret.reveal()));
+        let interval = std::time::Duration::from_secs(5);
+        let watches: Vec<_> = (0..100)
+            .map(|_| {
+                let (auth, headers) = (auth.clone(), headers.clone());
+                tokio::spawn(async move {
+                    auth.recheck(&headers).invalid(&auth, &headers, interval).await;
+                })
+            })
+            .collect();
+        let before = engine.calls();
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        let asked = engine.calls() - before;
+        assert!((10..=25).contains(&asked), "{asked} reads in a minute");
+        auth.keys().revoke(&key.id).await.unwrap();
+        let revoked = tokio::time::Instant::now();
+        for watch in watches {
+            watch.await.unwrap();
+        }
+        assert!(revoked.elapsed() <= interval, "{:?}", revoked.elapsed());
     }
 }

@@ -65,7 +65,9 @@ enum Acts {
 }
 
 async fn let_in(app: App, mut request: Request, next: Next, acts: Acts) -> Result<Response<Body>> {
-    let who = match app.auth().identify(request.headers()).await? {
+    let peer = request.extensions().get::<Peer>().copied();
+    let too_many = || peer.is_some_and(|peer| app.throttle().stranger_is_over(peer.0, app.now()));
+    let who = match app.auth().identify_unless(request.headers(), too_many).await? {
         Ok(who) => who,
         Err(refusal) => return Ok(turned_away(&app, &request, refusal)),
     };
@@ -156,6 +158,11 @@ fn turned_away(app: &App, request: &Request, refusal: Refusal) -> Response<Body>
     app.metrics().credentials_refused.get_or_create(&Untaken { reason }).inc();
     let peer = request.extensions().get::<Peer>();
     let standing = peer.and_then(|peer| app.throttle().stranger(peer.0, app.now()));
+    // What was not looked up is not called invalid, even if the address may ask again by now.
+    let standing = match refusal {
+        Refusal::Throttled => standing.map(Standing::refused),
+        _ => standing,
+    };
     let problem = match standing.as_ref().map_or(Ok(()), Standing::check) {
         Ok(()) => Refusal::told(),
         Err(problem) => problem,

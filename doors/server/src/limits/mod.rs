@@ -59,6 +59,12 @@ impl Throttle {
         Some(Standing { policy: "tenant", rate: buckets.rate(), taken: buckets.take(tenant, now) })
     }
 
+    /// Whether an address has sent as many requests without a valid credential as it may.
+    pub fn stranger_is_over(&self, address: IpAddr, now: Timestamp) -> bool {
+        let over = |buckets: &Buckets<IpAddr>| buckets.is_empty(&network(address), now);
+        self.strangers.as_ref().is_some_and(over)
+    }
+
     /// Counts a request without a valid credential.
     pub fn stranger(&self, address: IpAddr, now: Timestamp) -> Option<Standing> {
         let buckets = self.strangers.as_ref()?;
@@ -84,6 +90,14 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
+    /// The same for a request that was one too many when it came.
+    #[must_use]
+    pub fn refused(mut self) -> Self {
+        self.taken.granted = false;
+        self.taken.retry_seconds = self.taken.retry_seconds.max(1);
+        self
+    }
+
     /// Refuses a request that is one too many.
     pub fn check(&self) -> Result<(), Problem> {
         if self.taken.granted {

@@ -79,6 +79,15 @@ impl<K: Hash + Eq + Clone> Buckets<K> {
         self.rate
     }
 
+    /// Whether a caller has no token left.
+    pub fn is_empty(&self, who: &K, now: Timestamp) -> bool {
+        let now = now.as_nanosecond();
+        let (cost, depth) = (self.rate.cost(), self.rate.depth());
+        let generations = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = generations.young.get(who).or_else(|| generations.old.get(who)).copied();
+        known.is_some_and(|full_at| full_at.clamp(now, now + depth) + cost - now > depth)
+    }
+
     /// Takes a token of a caller's.
     pub fn take(&self, who: &K, now: Timestamp) -> Taken {
         let now = now.as_nanosecond();
@@ -122,9 +131,11 @@ mod tests {
         let buckets = Buckets::new(Rate { per_second: 2, burst: 3 });
         let left: Vec<_> = (0..3).map(|_| buckets.take(&"a", at(0)).remaining).collect();
         assert_eq!(left, [2, 1, 0]);
+        assert!(buckets.is_empty(&"a", at(0)) && !buckets.is_empty(&"b", at(0)));
         let refused = buckets.take(&"a", at(0));
         assert_eq!((refused.granted, refused.retry_seconds, refused.full_seconds), (false, 1, 2));
         assert!(!buckets.take(&"a", at(499)).granted);
+        assert!(!buckets.is_empty(&"a", at(500)));
         assert!(buckets.take(&"a", at(500)).granted);
         assert!(!buckets.take(&"a", at(501)).granted);
         assert!(buckets.take(&"b", at(501)).granted, "one caller is not another");
