@@ -110,6 +110,8 @@ fn events(commits: Vec<(Revision, Vec<Change>)>, range: &KeyRange) -> Vec<Event>
         changes.retain(|change| range.contains(&change.key));
         quiet = changes.is_empty().then_some(revision);
         if !changes.is_empty() {
+            // A follower may hold its events for long: not with the room of what it does not want.
+            changes.shrink_to_fit();
             events.push(Event::Changed { revision, changes });
         }
     }

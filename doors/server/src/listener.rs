@@ -9,6 +9,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -23,6 +25,9 @@ use crate::shares::{Holder, Shares};
 
 /// The largest head of a request, about: what is read at once may be more.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// How many bytes that were not sent yet the system holds for a connection, about.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// How many headers a request may have.
 const HEADERS_MAX: usize = 100;
 /// The pause after a connection could not be accepted, for want of file descriptors.
@@ -110,6 +115,7 @@ async fn serve_stream(
 ) {
     // Answers are small: waiting for more of them only makes them late.
     let _ = stream.set_nodelay(true);
+    bound_unsent(&stream);
     // Below TLS, so that what counts is what the client takes.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(app.limits().write_time_max));
@@ -120,6 +126,17 @@ async fn serve_stream(
         Ok(Err(error)) => tracing::debug!(%error, "a handshake failed"),
         Err(_) => tracing::debug!("a handshake took too long"),
     }
+}
+
+/// Bounds what the system buffers for a client that does not read. Without it that grows to several
+/// megabytes for each connection. What is under way to a client that reads is not bounded by it.
+fn bound_unsent(stream: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
+        tracing::debug!(%error, "the unsent bytes of a connection cannot be bounded");
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = stream;
 }
 
 async fn serve_one<S>(stream: S, peer: Peer, router: Router, app: &App)

@@ -102,6 +102,14 @@ impl Shares {
         Ok(place)
     }
 
+    /// Takes several units at once. More than one holder may have count as all that it may have: whoever
+    /// holds nothing is given anything.
+    pub fn take_some(&self, holder: &Holder, units: usize) -> Result<Place, Full> {
+        let mut place = self.nothing(holder);
+        place.grow(units.min(self.0.one_max(holder)))?;
+        Ok(place)
+    }
+
     /// A place of no units yet.
     pub fn nothing(&self, holder: &Holder) -> Place {
         Place { shares: self.0.clone(), holder: holder.clone(), units: 0 }
@@ -212,6 +220,19 @@ mod tests {
         body.grow(450).unwrap();
         drop(body);
         assert_eq!(shares.0.held().all, 0);
+    }
+
+    #[test]
+    fn whoever_holds_nothing_is_given_anything() {
+        let shares = Shares::new(100);
+        let (one, other) = (at("10.0.0.1"), at("10.0.0.2"));
+        let held = shares.take_some(&one, 20).unwrap();
+        assert_eq!(shares.take_some(&one, 10).unwrap_err(), Full::Part);
+        let all = shares.take_some(&other, 1_000).unwrap();
+        assert_eq!(all.units, 25);
+        drop(held);
+        let _again = shares.take_some(&one, 25).unwrap();
+        assert_eq!(shares.take_some(&one, 1).unwrap_err(), Full::Part);
     }
 
     #[test]

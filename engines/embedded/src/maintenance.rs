@@ -111,8 +111,9 @@ pub fn salvage(directory: &Path, mut take: impl FnMut(Row) -> ControlFlow<()>) -
     if !holds_store(directory)? {
         return Err(misplaced(format!("there is no store in {}", directory.display())));
     }
-    let gate = Gate::lock(directory)?;
-    wait_if_closing(gate.path())?;
+    let time_max = Options::default().write_timeout;
+    let gate = Gate::lock(directory, time_max)?;
+    wait_if_closing(gate.path(), time_max)?;
     let _alone = gate.enter_alone()?;
     pages::salvage(&data_file(gate.path()), &SystemClock, &mut take)
 }

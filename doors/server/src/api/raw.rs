@@ -2,8 +2,8 @@
 
 use futures_util::{Stream, StreamExt};
 use keyward::{
-    Commit, Cursor, Entry, Event, Json, Key, KeyRange, Limits, Order, Page, Prefix, Revision, Row,
-    Scan, ScanOrder, Stats, Store,
+    Commit, Cursor, Entry, Json, Key, KeyRange, Limits, Order, Page, Prefix, Revision, Row, Scan,
+    ScanOrder, Stats, Store,
 };
 
 use super::commits::{Committed, apply};
@@ -12,6 +12,7 @@ use super::reach::{admit_range, admit_raw, runs};
 use super::sight::Sight;
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
+use crate::feed::{Quiet, Told};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
 use crate::stores::Served;
@@ -152,27 +153,18 @@ fn size(row: &Row) -> usize {
     row.key.as_bytes().len() + entry
 }
 
-/// What changes in a range, after a revision or from now on.
+/// The changes in a range, after a revision or from now on, as a watch of the engine tells them. Of a
+/// commit that changed only what the caller does not reach, the watch tells that it was passed.
 pub(crate) fn watch(
     who: &Identity,
     served: &Served,
     range: KeyRange,
     since: Option<Revision>,
-) -> Result<impl Stream<Item = Result<Event>> + Send + use<>> {
+) -> Result<impl Stream<Item = Result<Told>> + Send + use<>> {
     let sight = admit_range(who, served, &range)?;
-    let events = served.store().watch(range, since);
-    Ok(events.map(move |event| Ok(shown(event.map_err(Problem::from)?, &sight))))
-}
-
-/// An event without what is not reached: of a commit that changed nothing else it is told only that
-/// it was passed.
-fn shown(event: Event, sight: &Sight) -> Event {
-    let Event::Changed { revision, mut changes } = event else { return event };
-    changes.retain(|change| sight.shows(&change.key));
-    match changes.is_empty() {
-        true => Event::Reached(revision),
-        false => Event::Changed { revision, changes },
-    }
+    let reached = move |key: &Key| sight.shows(key);
+    let events = served.feed.watch(range, since, Quiet::AtOnce, reached);
+    Ok(events.map(|event| event.map_err(Problem::from)))
 }
 
 /// What the engine knows about its size. Not for a user: it tells of what is others'.

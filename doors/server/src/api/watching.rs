@@ -1,12 +1,11 @@
 //! What changes in a store.
 
-use std::sync::Arc;
-
 use futures_util::{Stream, StreamExt};
-use keyward::{Event, Key, KeyRange, Prefix, Revision};
+use keyward::{Key, KeyRange, Prefix, Revision};
 
 use super::reach::admit_prefix;
 use crate::auth::Identity;
+use crate::feed::{Quiet, Told};
 use crate::problem::{Problem, Result};
 use crate::stores::Served;
 
@@ -16,9 +15,9 @@ pub(crate) fn watch(
     served: &Served,
     prefix: &Prefix,
     since: Option<Revision>,
-) -> Result<impl Stream<Item = Result<Event>> + Send + use<>> {
+) -> Result<impl Stream<Item = Result<Told>> + Send + use<>> {
     let sight = admit_prefix(who, served, prefix)?;
-    let shown = Arc::new(move |key: &Key| sight.shows(key));
-    let events = served.feed.watch(KeyRange::under(prefix), since, shown);
+    let shown = move |key: &Key| sight.shows(key);
+    let events = served.feed.watch(KeyRange::under(prefix), since, Quiet::Sometimes, shown);
     Ok(events.map(|event| event.map_err(Problem::from)))
 }

@@ -222,7 +222,7 @@ mod tests {
         let clock = TestClock::new();
         let engine = FaultyEngine::new(Arc::new(Memory::new()), Faults::none());
         let keys = Keys::new(Store::new(engine.clone()), Arc::new(clock.clone()));
-        (Auth::new(keys, None, false), engine, clock)
+        (Auth::new(keys, None, None), engine, clock)
     }
 
     fn showing(secret: &str) -> HeaderMap {

@@ -1,11 +1,8 @@
 //! Jobs: `/v1/stores/{store}/jobs`.
 
-use std::convert::Infallible;
-
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode};
-use axum::response::sse::{Event as Sent, KeepAlive, Sse};
 use futures_util::{Stream, StreamExt};
 use keyward::queue::{Job, JobOptions, Status};
 use serde::Deserialize;
@@ -15,12 +12,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{json, located, mark_replayed};
+use super::event_stream::{answer, event, problem_event};
 use super::messages::time;
 use super::queues::{OutcomeBody, PageParameters, told};
 use super::records::stored;
 use super::request::{At, Content, Parameters};
 use super::text::Object;
-use super::watch::{HEARTBEAT, Open, over};
+use super::watch::{Open, over};
 use crate::api::jobs;
 use crate::api::queues::reach;
 use crate::app::App;
@@ -298,7 +296,7 @@ async fn watch(
     who: Identity,
     At((store, id)): At<(String, String)>,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
+) -> Result<Response<Body>> {
     let statuses = jobs::watch(&who, app.store(&store)?, &id).await?;
     let open = Open::new(&app, &who)?;
     Ok(watched(app, open, statuses, headers))
@@ -310,21 +308,13 @@ pub(super) fn watched(
     open: Open,
     statuses: impl Stream<Item = Result<Status>> + Send + 'static,
     headers: HeaderMap,
-) -> Sse<impl Stream<Item = Result<Sent, Infallible>>> {
-    let told = statuses.map(move |status| {
-        let _held = &open;
-        Ok(sent(status))
-    });
-    let told = told.take_until(Box::pin(over(app, headers)));
-    Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT))
+) -> Response<Body> {
+    answer(&app, open, statuses.map(sent), over(app.clone(), headers))
 }
 
-fn sent(status: Result<Status>) -> Sent {
+fn sent(status: Result<Status>) -> Bytes {
     match status.and_then(|status| Ok(status.to_json()?)) {
-        Ok(status) => Sent::default().event("status").data(status.as_str()),
-        Err(problem) => {
-            let data = Object::new().text("code", problem.code()).text("detail", problem.detail());
-            Sent::default().event("problem").data(data.finish())
-        }
+        Ok(status) => event("status", None, status.as_str()),
+        Err(problem) => problem_event(&problem),
     }
 }

@@ -10,8 +10,8 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use keyward::{Json, Key, Prefix};
 use serde::de::DeserializeOwned;
 
-use super::content_type;
 use super::body::too_large;
+use super::content_type;
 use crate::app::App;
 use crate::auth::Identity;
 use crate::idempotency::Mark;

@@ -1,11 +1,8 @@
 //! What changes, as it happens: `/v1/stores/{store}/watch`, as server-sent events.
 
-use std::convert::Infallible;
-use std::time::Duration;
-
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::sse::{Event as Sent, KeepAlive, Sse};
+use axum::http::{HeaderMap, Response};
 use futures_util::{Stream, StreamExt};
 use keyward::{ChangeKind, Event, Revision};
 use serde::Deserialize;
@@ -13,17 +10,16 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::event_stream::{answer, event, problem_event};
 use super::request::{At, Parameters, prefix};
 use super::text::Object;
 use crate::api::watching;
 use crate::app::App;
 use crate::auth::Identity;
+use crate::feed::Told;
 use crate::metrics::Counted;
 use crate::problem::{Problem, ProblemAnswers, Result};
 use crate::shares::{Full, Holder, Place};
-
-/// How often a watch in which nothing happens gives a sign of life.
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(watch))
@@ -94,11 +90,11 @@ async fn watch(
     At(store): At<String>,
     Parameters(asked): Parameters<WatchParameters>,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
+) -> Result<Response<Body>> {
     let since = resumed(&headers)?.or(asked.since).map(Revision);
     let events = watching::watch(&who, app.store(&store)?, &prefix(&asked.prefix)?, since)?;
     let open = Open::new(&app, &who)?;
-    told(app, open, events, headers)
+    Ok(told(app, open, events, headers))
 }
 
 /// The revision that a client has come to, if it comes back.
@@ -108,28 +104,32 @@ pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<u64>> {
     id.map(Some).ok_or_else(|| Problem::invalid("Last-Event-ID is no revision"))
 }
 
-/// Tells events for as long as the client listens, the server runs and the credential is valid.
+/// Sends events for as long as the client reads, the server runs and the credential is valid.
 pub(super) fn told(
     app: App,
     open: Open,
-    events: impl Stream<Item = Result<Event>> + Send + 'static,
+    events: impl Stream<Item = Result<Told>> + Send + 'static,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
-    let told = events.map(move |event| {
-        let _held = &open;
-        Ok(sent(event))
+) -> Response<Body> {
+    let texts = events.map(|event| match event {
+        Ok(told) => told.text(sent),
+        Err(problem) => problem_event(&problem),
     });
-    let told = told.take_until(Box::pin(over(app, headers)));
-    Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
+    answer(&app, open, texts, over(app.clone(), headers))
 }
 
 /// A watch that is open, until this is dropped.
 pub(crate) struct Open {
-    _place: Place,
+    place: Place,
     _counted: Counted,
 }
 
 impl Open {
+    /// Who has it open.
+    pub fn holder(&self) -> &Holder {
+        self.place.holder()
+    }
+
     /// Refused where as many are open as the server holds, or as one credential may have open.
     pub fn new(app: &App, who: &Identity) -> Result<Self> {
         let place = app.watches().take(&Holder::of(who)).map_err(|full| {
@@ -142,33 +142,26 @@ impl Open {
             };
             Problem::new("overloaded", detail).hint(hint).retryable()
         })?;
-        Ok(Self { _place: place, _counted: Counted::new(&app.metrics().watches) })
+        Ok(Self { place, _counted: Counted::new(&app.metrics().watches) })
     }
 }
 
 /// Waits until a watch must end: the server stops, or the credential is no longer valid.
 pub(crate) async fn over(app: App, headers: HeaderMap) {
-    let invalid = async {
-        loop {
-            tokio::time::sleep(app.limits().recheck_interval).await;
-            if let Ok(Err(_)) = app.auth().identify(&headers).await {
-                return;
-            }
-        }
-    };
+    let recheck = app.auth().recheck(&headers);
     tokio::select! {
-        () = invalid => {}
+        () = recheck.invalid(app.auth(), &headers, app.limits().recheck_interval) => {}
         () = app.lifecycle().stopping() => {}
     }
 }
 
-fn sent(event: Result<Event>) -> Sent {
-    match event {
-        Ok(Event::Reached(revision)) => {
+fn sent(told: &Event) -> Bytes {
+    match told {
+        Event::Reached(revision) => {
             let data = Object::new().raw("revision", &revision.to_string());
-            Sent::default().event("reached").id(revision.to_string()).data(data.finish())
+            event("reached", Some(revision.0), &data.finish())
         }
-        Ok(Event::Changed { revision, changes }) => {
+        Event::Changed { revision, changes } => {
             let changes = changes.iter().map(|change| {
                 let kind = match change.kind {
                     ChangeKind::Put => "put",
@@ -179,15 +172,11 @@ fn sent(event: Result<Event>) -> Sent {
             });
             let data =
                 Object::new().raw("revision", &revision.to_string()).list("changes", changes);
-            Sent::default().event("changed").id(revision.to_string()).data(data.finish())
+            event("changed", Some(revision.0), &data.finish())
         }
-        Ok(Event::TooOld { earliest }) => {
+        Event::TooOld { earliest } => {
             let data = Object::new().raw("earliest", &earliest.to_string());
-            Sent::default().event("too-old").data(data.finish())
-        }
-        Err(problem) => {
-            let data = Object::new().text("code", problem.code()).text("detail", problem.detail());
-            Sent::default().event("problem").data(data.finish())
+            event("too-old", None, &data.finish())
         }
     }
 }

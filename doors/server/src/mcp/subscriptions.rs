@@ -1,7 +1,7 @@
 //! Telling clients which resources changed, from the feed of the store.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
@@ -15,6 +15,7 @@ use crate::api::reach::is_shown;
 use crate::api::registries;
 use crate::app::App;
 use crate::auth::{Identity, Need};
+use crate::feed::{Quiet, Told};
 use crate::problem::{Problem, Result};
 
 /// How many resources one client watches.
@@ -67,11 +68,11 @@ pub(super) fn changes(
         }
         Address::Schema | Address::Space { .. } => return Err(unwatched()),
     };
-    let events = feed.watch(range, None, Arc::new(is_shown));
+    let events = feed.watch(range, None, Quiet::Sometimes, is_shown);
     Ok(events.filter_map(move |event| {
         // Between the records of a space, other keys may lie.
         let is_of_it = |key: &Key| pattern.as_ref().is_none_or(|pattern| pattern.matches(key));
-        let changed = match event {
+        let changed = match event.as_ref().map(Told::event) {
             Ok(Event::Changed { changes, .. }) => {
                 changes.iter().any(|change| is_of_it(&change.key))
             }

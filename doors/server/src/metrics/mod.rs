@@ -114,6 +114,7 @@ pub(crate) struct Metrics {
     pub connections_total: Counter<u64, AtomicU64>,
     pub connections_refused: Counter<u64, AtomicU64>,
     pub watches: Gauge,
+    pub watches_unread: Counter<u64, AtomicU64>,
     pub claims_waiting: Gauge,
     /// Of all queues together: their names are clients' to choose.
     pub queues: QueueMetrics,
@@ -181,6 +182,7 @@ impl Metrics {
             connections_total: Counter::default(),
             connections_refused: Counter::default(),
             watches: Gauge::default(),
+            watches_unread: Counter::default(),
             claims_waiting: Gauge::default(),
             queues: QueueMetrics::default(),
             agents: AgentMetrics::default(),
@@ -221,6 +223,11 @@ impl Metrics {
             metrics.connections_refused.clone(),
         );
         registry.register("watches", "Open watches", metrics.watches.clone());
+        registry.register(
+            "watches_unread",
+            "Watches that were closed because their clients did not read",
+            metrics.watches_unread.clone(),
+        );
         metrics.locks.register(&mut metrics.services);
         metrics.cache.register(&mut metrics.services);
         registry.register(

@@ -1,6 +1,5 @@
 //! Runs of a registry: what they would do, what they do, and what they did.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
@@ -11,6 +10,7 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 use super::reach;
 use crate::app::App;
 use crate::auth::{Identity, Need};
+use crate::feed::Quiet;
 use crate::problem::{Problem, Result};
 use crate::registries::{Course, Kept, Stage};
 
@@ -187,17 +187,14 @@ fn changes(
     let registry = kept.registry.clone();
     let rows = Prefix::from_segments(["system", "registry", registry.name(), "run"]);
     let depth = rows.depth();
-    let events = app.store(kept.store())?.feed.watch(
-        KeyRange::under(&rows),
-        since,
-        Arc::new(|_: &Key| true),
-    );
+    let events = &app.store(kept.store())?.feed;
+    let events = events.watch(KeyRange::under(&rows), since, Quiet::Sometimes, |_| true);
     let told =
         events.then(move |event| {
             let registry = registry.clone();
             async move {
                 let event = match event {
-                    Ok(event) => told(&registry, event, depth).await,
+                    Ok(event) => told(&registry, event.into_event(), depth).await,
                     Err(error) => Err(error.into()),
                 };
                 stream::iter(event.map_or_else(

@@ -14,8 +14,8 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::super::content_type;
 use super::super::body::Arriving;
+use super::super::content_type;
 use super::super::request::{Parameters, roomy_bytes_max};
 use super::super::stores::answer;
 use super::{Acting, ActingHeaders, OfUser};

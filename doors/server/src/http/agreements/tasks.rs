@@ -1,12 +1,8 @@
 //! Tasks of a workspace, and the jobs that do them.
 
-use std::convert::Infallible;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode};
-use axum::response::sse::{Event as Sent, Sse};
-use futures_util::Stream;
 use keyward::agreements::Task;
 use keyward::queue::Job;
 use utoipa::ToSchema;
@@ -181,7 +177,7 @@ async fn watch(
     who: Identity,
     At((name, id)): At<(String, String)>,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
+) -> Result<Response<Body>> {
     let statuses = tasks::watch(&who, &app, &name, &id).await?;
     let open = Open::new(&app, &who)?;
     Ok(watched(app, open, statuses, headers))

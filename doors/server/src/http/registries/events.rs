@@ -1,11 +1,9 @@
 //! Runs of a registry, as they happen.
 
-use std::convert::Infallible;
-
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::sse::{Event as Sent, KeepAlive, Sse};
-use futures_util::{Stream, StreamExt};
+use axum::http::{HeaderMap, Response};
+use futures_util::StreamExt;
 use keyward::Revision;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -16,9 +14,10 @@ use super::told;
 use crate::api::registries::runs::{self, Told};
 use crate::app::App;
 use crate::auth::Identity;
+use crate::http::event_stream::{answer, event, problem_event};
 use crate::http::request::{At, Parameters};
 use crate::http::text::Object;
-use crate::http::watch::{HEARTBEAT, Open, over, resumed};
+use crate::http::watch::{Open, over, resumed};
 use crate::problem::{ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -90,37 +89,27 @@ async fn events(
     At(name): At<String>,
     Parameters(asked): Parameters<EventParameters>,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Sent, Infallible>>>> {
+) -> Result<Response<Body>> {
     let since = resumed(&headers)?.or(asked.since).map(Revision);
     let events = runs::watch(&who, &app, &name, since)?;
     let open = Open::new(&app, &who)?;
-    let told = events.map(move |event| {
-        let _held = &open;
-        Ok(sent(event))
-    });
-    let told = told.take_until(Box::pin(over(app, headers)));
-    Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
+    Ok(answer(&app, open, events.map(sent), over(app.clone(), headers)))
 }
 
-fn sent(event: Result<Told>) -> Sent {
-    let event = event.and_then(|event| {
-        Ok(match event {
+fn sent(run: Result<Told>) -> Bytes {
+    let text = run.and_then(|run| {
+        Ok(match run {
             Told::Reached(revision) => {
                 let data = Object::new().raw("revision", &revision.to_string());
-                Sent::default().event("reached").id(revision.to_string()).data(data.finish())
+                event("reached", Some(revision.0), &data.finish())
             }
-            Told::Run { revision, run } => {
-                Sent::default().event("run").id(revision.to_string()).data(told(&run)?)
-            }
-            Told::Progress(progress) => Sent::default().event("progress").data(told(&progress)?),
+            Told::Run { revision, run } => event("run", Some(revision.0), &told(&run)?),
+            Told::Progress(progress) => event("progress", None, &told(&progress)?),
             Told::TooOld { earliest } => {
                 let data = Object::new().raw("earliest", &earliest.to_string());
-                Sent::default().event("too-old").data(data.finish())
+                event("too-old", None, &data.finish())
             }
         })
     });
-    event.unwrap_or_else(|problem| {
-        let data = Object::new().text("code", problem.code()).text("detail", problem.detail());
-        Sent::default().event("problem").data(data.finish())
-    })
+    text.unwrap_or_else(|problem| problem_event(&problem))
 }
