@@ -24,8 +24,8 @@ use crate::shares::{Place, Shares};
 
 /// How often a stream in which nothing happens gives a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How many bytes wait for one client before no further event is taken up. What a client holds
-/// beyond them, since one event may be larger, is counted for its credential and for all.
+/// How many bytes wait for one client before no further event is taken up, and how large a piece is.
+/// An event that makes a client hold more is counted for its credential and for all.
 const WAITING_BYTES_MAX: usize = 16 * 1024;
 /// How many pieces wait for one client: fewer than the connection would buffer by itself, so that
 /// this stream is asked, and notices that nothing is taken.
@@ -73,6 +73,8 @@ pub(super) fn answer(
         events: events.boxed(),
         over: Box::pin(over),
         waiting: Arc::default(),
+        rest: Bytes::new(),
+        place: None,
         shares: app.watch_bytes().clone(),
         stalled_time_max: app.limits().watch_stall_time_max,
         open,
@@ -105,6 +107,10 @@ struct Sending {
     events: BoxStream<'static, Bytes>,
     over: Pin<Box<dyn Future<Output = ()> + Send>>,
     waiting: Arc<Waiting>,
+    /// What is left of a large event, which goes out in pieces so that progress is seen, and its
+    /// place among the bytes of all clients.
+    rest: Bytes,
+    place: Option<Arc<Place>>,
     /// The bytes that wait for all clients, beyond what each may have.
     shares: Shares,
     stalled_time_max: Duration,
@@ -126,24 +132,34 @@ impl Sending {
                 }
             }
         }
-        let text = tokio::select! {
-            () = &mut self.over => return None,
-            event = self.events.next() => event?,
-            () = sleep(HEARTBEAT) => Bytes::from_static(b":\n\n"),
+        if self.rest.is_empty() {
+            self.rest = tokio::select! {
+                () = &mut self.over => return None,
+                event = self.events.next() => event?,
+                () = sleep(HEARTBEAT) => Bytes::from_static(b":\n\n"),
+            };
+            self.place = match self.counted() {
+                Ok(place) => place,
+                Err(unread) => return Some(Err(unread)),
+            };
+        }
+        let piece = self.rest.split_to(self.rest.len().min(WAITING_BYTES_MAX));
+        // The last piece takes the place with it.
+        let place = match self.rest.is_empty() {
+            true => self.place.take(),
+            false => self.place.clone(),
         };
-        Some(self.piece(text))
+        Some(Ok(self.waiting.piece(piece, place)))
     }
 
-    fn piece(&self, text: Bytes) -> Result<Bytes, Unread> {
-        let bytes = text.len();
-        let place = match self.waiting.bytes() + bytes > WAITING_BYTES_MAX {
-            true => {
-                let place = self.shares.take_some(self.open.holder(), bytes);
-                Some(place.map_err(|_| Unread::Full)?)
-            }
-            false => None,
-        };
-        Ok(self.waiting.piece(text, place))
+    /// The place of an event among the bytes of all clients, if it is large enough to need one.
+    fn counted(&self) -> Result<Option<Arc<Place>>, Unread> {
+        let bytes = self.rest.len();
+        if self.waiting.bytes() + bytes <= WAITING_BYTES_MAX {
+            return Ok(None);
+        }
+        let place = self.shares.take_some(self.open.holder(), bytes);
+        place.map(|place| Some(Arc::new(place))).map_err(|_| Unread::Full)
     }
 }
 
@@ -164,7 +180,7 @@ impl Waiting {
         self.bytes() < WAITING_BYTES_MAX && self.pieces.load(Ordering::Acquire) < WAITING_PIECES_MAX
     }
 
-    fn piece(self: &Arc<Self>, text: Bytes, place: Option<Place>) -> Bytes {
+    fn piece(self: &Arc<Self>, text: Bytes, place: Option<Arc<Place>>) -> Bytes {
         self.bytes.fetch_add(text.len(), Ordering::AcqRel);
         self.pieces.fetch_add(1, Ordering::AcqRel);
         Bytes::from_owner(Piece { text, waiting: self.clone(), _place: place })
@@ -175,7 +191,7 @@ impl Waiting {
 struct Piece {
     text: Bytes,
     waiting: Arc<Waiting>,
-    _place: Option<Place>,
+    _place: Option<Arc<Place>>,
 }
 
 impl AsRef<[u8]> for Piece {
