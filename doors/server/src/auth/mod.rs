@@ -141,8 +141,8 @@ impl Auth {
         self.identify_unless(headers, || false).await
     }
 
-    /// The same for a request from an address that may have sent too many bad credentials: then only
-    /// a credential that was good of late is looked up.
+    /// The same for a request from an address that may have sent too many bad credentials: then a
+    /// credential that was good of late is looked up, and few others.
     pub async fn identify_unless(
         &self,
         headers: &HeaderMap,
@@ -177,7 +177,9 @@ impl Auth {
         let hash = secret.hash();
         match self.strangers.lookup(&hash) {
             Lookup::Refused(refusal) => return Ok(Err(refusal)),
-            Lookup::Doubtful if too_many() => return Ok(Err(Refusal::Throttled)),
+            Lookup::Doubtful if too_many() && !self.strangers.spare_lookup() => {
+                return Ok(Err(Refusal::Throttled));
+            }
             Lookup::Doubtful | Lookup::Due => {}
         }
         let found = self.keys.identify(&secret).await?;
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_credential_each_time_reaches_no_store_from_an_address_over_its_rate() {
+    async fn a_new_credential_each_time_hardly_reaches_the_store_from_an_address_over_its_rate() {
         let (auth, engine, _) = auth();
         let new = NewKey { name: "mine".to_owned(), ..NewKey::default() };
         let (key, secret) = auth.keys().create(new).await.unwrap();
@@ -260,9 +262,11 @@ mod tests {
         let before = engine.calls();
         for _ in 0..1_000 {
             let made_up = showing(Secret::generate().unwrap().reveal());
-            assert_eq!(refused(&auth, &made_up, true).await, Some(Refusal::Throttled));
+            let refusal = refused(&auth, &made_up, true).await;
+            assert!(matches!(refusal, Some(Refusal::Unknown | Refusal::Throttled)), "{refusal:?}");
         }
-        assert_eq!(engine.calls(), before);
+        let asked = engine.calls() - before;
+        assert!(asked <= 24, "{asked} reads");
         // Whoever was let in of late goes on, until the key is revoked.
         assert_eq!(refused(&auth, &good, true).await, None);
         auth.keys().revoke(&key.id).await.unwrap();

@@ -1,9 +1,10 @@
 //! Credentials that were shown of late, so that strangers do not reach the control store.
 //!
-//! A credential that was refused is refused again for a moment without asking the store. From an
-//! address that sends too many bad credentials, only those are looked up that were good of late:
-//! whoever makes up a new one each time gets no further than this table. What is good is never
-//! remembered as such: a good credential is looked up each time, and a revoked one refused at once.
+//! A credential that was refused is refused again for a moment without asking the store. Of those that
+//! come from addresses that send too many bad ones, only those are looked up that were good of late,
+//! and a few others each second: whoever makes up a new one each time gets no further than this
+//! table, and whoever shares an address with them still gets in after some tries. A good credential
+//! is looked up each time, so that a revoked one is refused at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,8 @@ use super::Refusal;
 
 /// How long a refusal is remembered.
 const REFUSED_TIME: Duration = Duration::from_secs(5);
+/// How many credentials of addresses that send too many bad ones are looked up in a second.
+const LOOKUPS_PER_SECOND: u32 = 10;
 /// How long it is remembered that a credential was good.
 const GOOD_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many credentials are remembered in each of two generations.
@@ -27,6 +30,8 @@ const REMEMBERED_MAX: usize = 16_384;
 pub(super) struct Strangers {
     refused: Mutex<Remembered<Refusal>>,
     good: Mutex<Remembered<()>>,
+    /// The second that it is, and the lookups of doubtful credentials in it.
+    lookups: Mutex<(i64, u32)>,
     clock: Arc<dyn Clock>,
 }
 
@@ -46,6 +51,7 @@ impl Strangers {
         Self {
             refused: Mutex::new(Remembered::new(REFUSED_TIME)),
             good: Mutex::new(Remembered::new(GOOD_TIME)),
+            lookups: Mutex::default(),
             clock,
         }
     }
@@ -60,6 +66,18 @@ impl Strangers {
             Some(()) => Lookup::Due,
             None => Lookup::Doubtful,
         }
+    }
+
+    /// Takes one of the few lookups for credentials of addresses that send too many bad ones.
+    pub fn spare_lookup(&self) -> bool {
+        let now = self.clock.now().as_second();
+        let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        let (second, count) = &mut *lookups;
+        if *second != now {
+            (*second, *count) = (now, 0);
+        }
+        *count = count.saturating_add(1);
+        *count <= LOOKUPS_PER_SECOND
     }
 
     /// Remembers what the store said of a credential.
