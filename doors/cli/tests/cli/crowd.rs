@@ -1,6 +1,6 @@
-//! serve: thousands who watch, or ask for more than there is.
+//! serve: thousands who watch, hundreds who do not read, and more requests than there is room for.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -91,5 +91,63 @@ fn hundreds_of_refusals_are_a_few_lines_of_the_log() {
     assert!(refused > 100 && overloaded < 30, "{overloaded} lines for {refused} refusals");
     let summed_up = |note: &&String| note.contains("more requests were refused: overloaded");
     assert!(notes.iter().find(summed_up).is_some(), "{notes:?}");
+    assert_eq!(served.process.ended(), Some(0));
+}
+
+const UNREADING: usize = 300;
+const COMMITS: usize = 1_000;
+/// What all commits are as events, for one watcher.
+const EVENT_BYTES: usize = COMMITS * 20 * 500;
+
+/// How many watches a server has open.
+fn open_watches(address: &str) -> usize {
+    let (status, metrics) = send(address, "GET /metrics HTTP/1.1\r\n", "").unwrap();
+    assert_eq!(status, 200);
+    let line = metrics.lines().find_map(|line| line.strip_prefix("keyward_watches "));
+    line.unwrap().parse().unwrap()
+}
+
+#[test]
+fn watchers_that_do_not_read_are_held_in_little_memory_and_closed() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let kw = Sandbox::new();
+    let served = serve(&kw, &[]);
+    let mut watchers: Vec<_> = (0..UNREADING).map(|_| Watcher::new(&served.address)).collect();
+    for watcher in &mut watchers {
+        watcher.told("event: reached");
+    }
+    let before = served.process.resident_bytes();
+    for n in 0..COMMITS {
+        let key = |m| format!("user:{m}:{}", "x".repeat(500));
+        let writes = (0..20).map(|m| format!(r#"{{"put":{{"key":"{}","value":{n}}}}}"#, key(m)));
+        let body = format!(r#"{{"writes":[{}]}}"#, writes.collect::<Vec<_>>().join(","));
+        let commit = "POST /v1/stores/main/commit HTTP/1.1\r\n";
+        assert_eq!(send(&served.address, commit, &body).unwrap().0, 200);
+    }
+    let grown = served.process.resident_bytes().saturating_sub(before);
+    assert!(
+        grown <= 128 * 1_024 * 1_024,
+        "{UNREADING} watchers that do not read took {grown} bytes"
+    );
+    let began = std::time::Instant::now();
+    while open_watches(&served.address) > 0 {
+        assert!(began.elapsed() < PATIENCE, "watches that are not read stay open");
+        std::thread::park_timeout(Duration::from_millis(200));
+    }
+    for Watcher(mut connection) in watchers {
+        let (mut held, mut piece) = (0, [0; 64 * 1_024]);
+        loop {
+            match connection.read(&mut piece) {
+                Ok(0) => break,
+                Ok(more) => held += more,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(held < EVENT_BYTES / 4, "{held} bytes were held for one watcher");
+    }
+    served.process.terminate();
     assert_eq!(served.process.ended(), Some(0));
 }

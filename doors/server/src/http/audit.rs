@@ -45,7 +45,8 @@ struct AuditParameters {
 struct ActsBody {
     /// Oldest first: `time`, `request`, `tenant`, `credential`, `method`, `route`, `path`, `act`
     /// (`write` or `admin`), `target`, `keys` and the `status` of the answer, which is null for
-    /// requests that were given up.
+    /// requests that were given up. `repeated` (`count`, `first`, `last`) stands for several refused
+    /// requests of the same kind.
     items: Vec<serde_json::Value>,
     /// Where the next page begins; null at the end.
     next: Option<String>,

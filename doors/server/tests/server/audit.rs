@@ -1,10 +1,10 @@
 //! The audit log: every change and every act of those who run the server, and nothing that was said.
 
-use keyward_server::{AuditLog, AuditQuery, without_schema};
+use keyward_server::{AuditLog, AuditQuery, Config, without_schema};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::fixture::{Running, answered, refused, told};
+use crate::fixture::{Running, answered, configured, refused, told};
 
 async fn acts(url: &str) -> Vec<Value> {
     let log = AuditLog::new(keyward::open(url).await.unwrap());
@@ -108,4 +108,46 @@ async fn admins_read_the_log_from_one_moment_to_another() {
     assert_eq!(told(200, read(&next)).await["items"], json!([all[4]]));
     refused(400, "invalid", read("cursor=x")).await;
     refused(400, "invalid", read("limit=0")).await;
+}
+
+#[tokio::test]
+async fn the_log_can_have_a_store_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = |name: &str| format!("embedded:{}", folder.path().join(name).display());
+    let config = Config { audit: Some(url("audit")), ..configured() };
+    let server = Running::start(&config, &without_schema(&url("data")).unwrap()).await;
+    answered(200, server.put("/v1/stores/main/entries/a", "1")).await;
+    let admin = server.admin().await;
+    let read = server.get("/v1/audit").bearer_auth(&admin.secret);
+    assert!(told(200, read).await["items"].is_array());
+    server.stop().await;
+    assert_eq!(acts(&url("audit")).await.len(), 3);
+    assert_eq!(acts(&url("data")).await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_flood_of_refused_requests_is_two_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("embedded:{}", folder.path().join("data").display());
+    let server = Running::on(&without_schema(&url).unwrap()).await;
+    let admin = server.admin().await;
+    let reader = json!({"name": "reader", "scopes": ["read:*"]});
+    let reader = server.key(&admin, &reader).await;
+    for n in 0..200 {
+        let put = server.put(&format!("/v1/stores/main/entries/{n}"), "1");
+        refused(403, "forbidden", put.bearer_auth(&reader.secret)).await;
+    }
+    answered(200, server.put("/v1/stores/main/entries/a", "1").bearer_auth(&admin.secret)).await;
+    server.stop().await;
+    let acts = acts(&url).await;
+    let refusals: Vec<_> = acts.iter().filter(|act| act["status"] == 403).collect();
+    // More than two only if it took more than a minute.
+    assert!((2..=8).contains(&refusals.len()), "{refusals:?}");
+    let counts = refusals.iter().map(|act| act["repeated"]["count"].as_u64().unwrap_or(1));
+    assert_eq!(counts.sum::<u64>(), 200);
+    let summed = refusals.iter().find(|act| act["repeated"].is_object()).unwrap();
+    assert!(summed["path"].as_str().unwrap().starts_with("/v1/stores/main/entries/"));
+    assert!(summed["repeated"]["first"].is_string() && summed["repeated"]["last"].is_string());
+    let done = acts.iter().filter(|act| act["status"].as_u64().is_some_and(|it| it < 300));
+    assert_eq!(done.count(), 3);
 }

@@ -65,6 +65,38 @@ async fn strangers_are_limited_by_address_and_holders_of_keys_are_not() {
 }
 
 #[tokio::test]
+async fn made_up_keys_of_an_address_over_its_rate_are_not_looked_up() {
+    let clock = TestClock::new();
+    let stranger = Some(Rate { per_second: 1, burst: 2 });
+    let server = limited(&clock, Rates { tenant: None, stranger }).await;
+    let admin = server.admin().await;
+    let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
+    for n in 0..200 {
+        let made_up = format!("kw_{n:08}_{}", "a".repeat(52));
+        let answer = server.get("/v1/stores").bearer_auth(made_up).send().await.unwrap();
+        *statuses.entry(answer.status().as_u16()).or_default() += 1;
+    }
+    assert_eq!(statuses, [(401, 2), (429, 198)].into());
+    let metrics = answered(200, server.get("/metrics")).await.text().await.unwrap();
+    let count = |reason: &str| {
+        let name = format!("keyward_credentials_refused_total{{reason=\"{reason}\"}} ");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        line.map_or(0, |count| count.parse::<u32>().unwrap())
+    };
+    assert!(count("unknown") <= 24, "{} were looked up", count("unknown"));
+    assert_eq!(count("unknown") + count("throttled"), 200);
+    // Who shares the address and has a key is served, and refused at once when it is revoked.
+    clock.advance(Duration::from_secs(1));
+    let key = server.key(&admin, &json!({"name": "mine"})).await;
+    refused(401, "unauthenticated", server.get("/v1/stores")).await;
+    refused(429, "rate-limited", server.get("/v1/stores")).await;
+    answered(200, server.get("/v1/stores").bearer_auth(&key.secret)).await;
+    let revoke = server.request(reqwest::Method::DELETE, &format!("/v1/keys/{}", key.id));
+    answered(200, revoke.bearer_auth(&admin.secret)).await;
+    refused(429, "rate-limited", server.get("/v1/stores").bearer_auth(&key.secret)).await;
+}
+
+#[tokio::test]
 async fn what_is_written_in_a_day_is_counted_across_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("embedded:{}", folder.path().join("data").display());

@@ -1,8 +1,12 @@
 //! Watches, and the end of a server that has some.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use keyward_server::{Config, Limits, without_schema};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::fixture::{Running, answered, configured, refused};
 
@@ -114,4 +118,60 @@ async fn a_watch_ends_with_its_credential() {
     answered(200, revoke.bearer_auth(&admin.secret)).await;
     while events.next().await.is_some() {}
     refused(401, "unauthenticated", watch()).await;
+}
+
+/// A number of the server's metrics.
+async fn metric(server: &Running, name: &str) -> u64 {
+    let metrics = answered(200, server.get("/metrics")).await.text().await.unwrap();
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    line.unwrap_or_else(|| panic!("no {name} in {metrics}")).parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_watcher_that_does_not_read_is_closed_and_misses_nothing_when_it_comes_back() {
+    const COMMITS: usize = 20;
+    let watch_stall_time_max = Duration::from_millis(300);
+    let limits = Limits { watch_stall_time_max, ..Limits::default() };
+    let config = Config { limits, ..configured() };
+    let server = Running::start(&config, &without_schema("memory:").unwrap()).await;
+    let mut began = Events::new(server.get("/v1/stores/main/watch")).await;
+    let (_, id, _) = began.next().await.unwrap();
+    drop(began);
+    let address = server.url.strip_prefix("http://").unwrap();
+    let mut watchers = Vec::new();
+    for path in ["watch", "raw/watch"] {
+        let mut connection = TcpStream::connect(address).await.unwrap();
+        let head = format!("GET /v1/stores/main/{path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+        connection.write_all(head.as_bytes()).await.unwrap();
+        let mut first = [0; 1];
+        connection.read_exact(&mut first).await.unwrap();
+        watchers.push(connection);
+    }
+    for n in 0..COMMITS {
+        let keys = (0..200).map(|m| format!("{n}:{m}:{}", "x".repeat(1_000)));
+        let writes: Vec<_> = keys.map(|key| json!({"put": {"key": key, "value": 1}})).collect();
+        let body = json!({ "writes": writes }).to_string();
+        answered(200, server.post("/v1/stores/main/commit", &body)).await;
+    }
+    let closed = async {
+        while metric(&server, "keyward_watches").await > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), closed).await.expect("they are closed");
+    assert_eq!(metric(&server, "keyward_watches_unread_total").await, 2);
+    for mut connection in watchers {
+        let mut held = Vec::new();
+        // A reset is an end too.
+        let _ = connection.read_to_end(&mut held).await;
+        let all = COMMITS * 200 * 1_000;
+        assert!(held.len() < all / 2, "{} bytes were held", held.len());
+    }
+    let watch = server.get("/v1/stores/main/watch").header("last-event-id", id);
+    let mut events = Events::new(watch).await;
+    for n in 0..COMMITS {
+        let (_, changes) = events.changed().await;
+        assert_eq!(changes.as_array().unwrap().len(), 200);
+        assert!(changes[0]["key"].as_str().unwrap().starts_with(&format!("{n}:")), "{n}");
+    }
 }
