@@ -69,7 +69,8 @@ impl<'a> Record<'a> {
         if flags & HAS_EXPIRY != 0 {
             let (expiry, after) = rest.split_first_chunk()?;
             let expiry = i64::from_be_bytes(*expiry);
-            Timestamp::from_millisecond(expiry).ok()?;
+            let calendar = Timestamp::MIN.as_millisecond()..=Timestamp::MAX.as_millisecond();
+            calendar.contains(&expiry).then_some(())?;
             (expires, rest) = (Some(expiry), after);
         }
         let mut metadata = None;

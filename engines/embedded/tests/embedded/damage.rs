@@ -17,8 +17,6 @@ use crate::child::{self, block_on, key, open, put};
 use crate::process::name;
 
 const PAGE: usize = 4_096;
-/// More entries than any leaf of the sample holds.
-const LEAF_ENTRIES_MAX: usize = 24;
 
 type Entries = BTreeMap<Key, String>;
 
@@ -74,6 +72,26 @@ impl Sample {
 
     fn pages(&self) -> usize {
         self.data.len() / PAGE
+    }
+
+    /// How many entries lie on a page at most, by its header: none on a branch page, one on a page of
+    /// a value.
+    fn entries_max(&self, page: usize) -> usize {
+        let header = &self.data[page * PAGE..page * PAGE + 16];
+        match header[10] {
+            1 | 8 => 0,
+            2 => (usize::from(u16::from_ne_bytes([header[12], header[13]])) - 16) / 2,
+            _ => 1,
+        }
+    }
+
+    /// The number of the newer meta page.
+    fn newer_meta(&self) -> usize {
+        let transaction = |meta: usize| {
+            let at = meta * PAGE + 16 + 128;
+            u64::from_ne_bytes(self.data[at..at + 8].try_into().unwrap())
+        };
+        usize::from(transaction(1) > transaction(0))
     }
 
     /// A leaf of `entries`: zeroing it loses several entries.
@@ -168,7 +186,7 @@ fn one_damaged_page_costs_only_what_lies_on_it() {
         if salvaged.without_last_commit && !entries.contains_key(&key("last")) {
             lost -= 1;
         }
-        assert!(lost <= LEAF_ENTRIES_MAX, "page {page}: {lost} lost; {salvaged:?}");
+        assert!(lost <= sample.entries_max(page), "page {page}: {lost} lost; {salvaged:?}");
         assert!(lost == 0 || !salvaged.damaged.is_empty(), "page {page}: {salvaged:?}");
         leaves += usize::from(lost > 1);
         branches += usize::from(salvaged.orphaned > 0);
@@ -249,10 +267,11 @@ fn meta_pages_that_lmdb_would_stumble_over_are_refused() {
                 }
             });
             let opened = Embedded::open(directory.path(), Options::default());
-            // The root and the flags of the older one are of no use to anybody.
+            // What the older one says of pages is of no use to anybody.
+            let of_use = meta == sample.newer_meta() || field == 24 || field == 128;
             match opened {
-                Err(error) => corrupt(&error, "damaged"),
-                Ok(_) => assert!(field == 112 || field == 76, "field {field} of meta page {meta}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}"),
+                Ok(_) => assert!(!of_use, "field {field} of meta page {meta}"),
             }
         }
     }
@@ -298,8 +317,14 @@ fn a_large_store_opens_without_reading_all_of_it() {
         let store = open(directory.path());
         assert!(store.get(&key("item:0:000")).await.unwrap().is_some());
         corrupt(&store.verify(&KeyRange::all()).await.unwrap_err(), &format!("page {leaf} "));
-        let error = store.get(&key("item:5:500")).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        let mut failed = 0;
+        for n in 480..520 {
+            if let Err(error) = store.get(&key(&format!("item:5:{n}"))).await {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+                failed += 1;
+            }
+        }
+        assert!((1..=2).contains(&failed), "{failed}");
     });
     let (entries, salvaged) = saved(directory.path()).unwrap();
     assert!(entries.len() >= 10_000 - 2, "{salvaged:?}");
