@@ -119,8 +119,10 @@ fn a_server_behind_a_stopped_process_stops_in_its_time() {
     let served = serve(&kw, &[]);
     while_stopped_in_mid_commit(&kw, |_| {
         thread::scope(|scope| {
-            let put = "PUT /v1/stores/main/entries/waiting HTTP/1.1\r\n";
-            scope.spawn(|| send(&served.address, put, "1"));
+            scope.spawn(|| {
+                let put = "PUT /v1/stores/main/entries/waiting HTTP/1.1\r\n";
+                send(&served.address, put, "1")
+            });
             let began = Instant::now();
             served.process.terminate();
             assert_eq!(served.process.ended(), Some(0));
