@@ -77,7 +77,13 @@ impl Embedded {
             let (done, result) = oneshot::channel();
             thread::Builder::new()
                 .name(format!("keyward-{name}"))
-                .spawn(move || done.send(work(&core.environment)))
+                .spawn(move || {
+                    let worked = work(&core.environment);
+                    // Whoever has the answer can close the store.
+                    drop(core);
+                    // A caller that has gone away does not need it.
+                    let _ = done.send(worked);
+                })
                 .map_err(|error| from_io(&format!("cannot start the {name} thread"), &error))?;
             result.await.unwrap_or_else(|_| {
                 Err(Error::new(ErrorKind::Internal, format!("the {name} stopped in the middle")))
