@@ -27,7 +27,9 @@ fn says_unsafe(code: &str) -> bool {
         let before = code[..at].chars().next_back();
         let word = code[at..].split(|c| !in_word(c)).next();
         let lint = word.and_then(|word| word.strip_prefix(WORD)) == Some("_code");
-        !before.is_some_and(in_word) && (word == Some(WORD) || lint)
+        // In code nothing hangs on to the keyword; words of other languages in texts have hyphens.
+        let hyphened = code[at + WORD.len()..].starts_with('-');
+        !before.is_some_and(in_word) && !hyphened && (word == Some(WORD) || lint)
     })
 }
 

@@ -61,7 +61,11 @@ fn while_stopped_in_mid_commit(kw: &Sandbox, work: impl FnOnce(&Running)) {
             let head = "PUT /v1/stores/main/entries/load HTTP/1.1\r\n";
             let body = format!("\"{}\"", "x".repeat(500_000));
             // While it is stopped, this waits for its answer.
-            while !over.load(Ordering::Relaxed) && send(&holder.address, head, &body).is_ok() {}
+            while !over.load(Ordering::Relaxed) {
+                if send(&holder.address, head, &body).is_err() {
+                    break;
+                }
+            }
         });
         let stopped = (0..TRIES_MAX).any(|_| {
             holder.process.pause();

@@ -30,7 +30,7 @@ fn lines(text: &str) -> Vec<Value> {
 #[test]
 fn a_damaged_store_is_refused_with_the_code_for_damage() {
     let kw = Sandbox::filled("item", COUNT);
-    zero_leaves(&kw, b"item\0000500");
+    zero_leaves(&kw, b"item\x00000500");
     for command in [
         &["serve", "--listen", "127.0.0.1:0"][..],
         &["backup", "monday.keyward"],
@@ -54,7 +54,7 @@ fn salvage_exports_what_can_be_read_and_says_what_cannot() {
     let kw = Sandbox::filled("item", COUNT);
     let whole = kw.run(&["export", "--salvage"]).ok();
     assert_eq!(lines(&whole).len(), COUNT);
-    zero_leaves(&kw, b"item\0000500");
+    zero_leaves(&kw, b"item\x00000500");
 
     let ran = kw.run(&["export", "--salvage"]);
     let told = ran.fails_after(8);

@@ -132,7 +132,7 @@ async fn list(
 async fn create(State(app): State<App>, who: Identity, content: Content) -> Result<Response<Body>> {
     if content.headers().contains_key("idempotency-key") {
         let detail = "a key is shown once, so that the same request cannot be answered again";
-        return Err(Problem::new("unsupported", detail)
+        return Err(Problem::invalid(detail)
             .hint("Leave out Idempotency-Key. If an answer is lost, revoke the key it made."));
     }
     let first = match who.is_local() {

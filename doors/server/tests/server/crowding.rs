@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use keyward_server::{Config, Limits, Rate, Rates, Tls, without_schema};
+use keyward_testkit::write_secret;
 use rcgen::CertifiedKey;
 use reqwest::Method;
 use serde_json::json;
@@ -139,7 +140,7 @@ async fn a_client_that_never_reads_is_closed_with_tls_too() {
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let tls = Tls { cert: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
     std::fs::write(&tls.cert, cert.pem()).unwrap();
-    std::fs::write(&tls.key, signing_key.serialize_pem()).unwrap();
+    write_secret(&tls.key, signing_key.serialize_pem()).unwrap();
     let limits = |limits: &mut Limits| {
         limits.write_time_max = Duration::from_secs(1);
         limits.header_time_max = LONG;

@@ -71,6 +71,7 @@ async fn clearing_a_root_touches_nothing_of_another(place: Place) {
             "page7",
             "page70:policy:1",
             "page8:policy:1",
+            "system:locks:page7",
             "system:purposes"
         ],
         "the catalog of locks at page7 stays"
