@@ -48,6 +48,7 @@ struct Inner {
     requests: Shares,
     streams: Shares,
     bodies: Shares,
+    responses: Shares,
     refusals: LogSummary,
     watches: Shares,
     reads: Reads,
@@ -99,6 +100,7 @@ impl App {
             requests: Shares::halved(config.limits.requests_max),
             streams: Shares::new((config.limits.requests_max / STREAMS_PART).max(1)),
             bodies: Shares::halved(config.limits.bodies_bytes_max),
+            responses: Shares::halved(config.limits.responses_bytes_max),
             refusals: LogSummary::default(),
             run,
             watches: Shares::new(config.limits.watches_max),
@@ -195,6 +197,11 @@ impl App {
     /// One unit for each byte of request bodies that may be in memory.
     pub fn bodies(&self) -> &Shares {
         &self.0.bodies
+    }
+
+    /// The bytes of responses that wait for their clients.
+    pub fn responses(&self) -> &Shares {
+        &self.0.responses
     }
 
     /// What is refused too often to be logged one by one.

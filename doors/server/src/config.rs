@@ -192,6 +192,9 @@ pub struct Limits {
     /// How many bytes of request bodies are held at a time, half of them for one credential; more are told
     /// that the server is overloaded.
     pub bodies_bytes_max: usize,
+    /// How many bytes of responses larger than 16 KiB may wait for their clients to read them, half of them
+    /// for one address; beyond that, requests of the address are told that the server is overloaded.
+    pub responses_bytes_max: usize,
     /// How many watches are held open at a time.
     pub watches_max: usize,
     /// How many entries one page of a query, a search or a listing may read. One that needs more ends
@@ -226,6 +229,7 @@ impl Default for Limits {
             connections_per_address_max: None,
             requests_max: 1_024,
             bodies_bytes_max: 256 * 1024 * 1024,
+            responses_bytes_max: 256 * 1024 * 1024,
             watches_max: 8_192,
             query_reads_max: 20_000,
             reads_max: 32,

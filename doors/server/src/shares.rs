@@ -110,6 +110,27 @@ impl Shares {
         Ok(place)
     }
 
+    /// Whether the holder could get one more unit.
+    pub fn check(&self, holder: &Holder) -> Result<(), Full> {
+        let held = self.0.held();
+        if held.all >= self.0.all_max {
+            return Err(Full::All);
+        }
+        let own = held.by.get(holder).copied().unwrap_or_default();
+        if own < self.0.one_max(holder) { Ok(()) } else { Err(Full::Part) }
+    }
+
+    /// Units that are there already, and so are held also beyond the bounds: whoever comes next waits for
+    /// them to be given back.
+    pub fn hold(&self, holder: &Holder, units: usize) -> Place {
+        let mut held = self.0.held();
+        held.all = held.all.saturating_add(units);
+        let own = held.by.entry(holder.clone()).or_default();
+        *own = own.saturating_add(units);
+        drop(held);
+        Place { shares: self.0.clone(), holder: holder.clone(), units }
+    }
+
     /// A place of no units yet.
     pub fn nothing(&self, holder: &Holder) -> Place {
         Place { shares: self.0.clone(), holder: holder.clone(), units: 0 }
@@ -233,6 +254,19 @@ mod tests {
         drop(held);
         let _again = shares.take_some(&one, 25).unwrap();
         assert_eq!(shares.take_some(&one, 1).unwrap_err(), Full::Part);
+    }
+
+    #[test]
+    fn what_is_held_beyond_the_bounds_keeps_the_next_one_waiting() {
+        let shares = Shares::halved(100);
+        let (one, other) = (at("10.0.0.1"), at("10.0.0.2"));
+        assert_eq!(shares.check(&one), Ok(()));
+        let large = shares.hold(&one, 80);
+        assert_eq!((shares.check(&one), shares.check(&other)), (Err(Full::Part), Ok(())));
+        let larger = shares.hold(&other, 80);
+        assert_eq!(shares.check(&at("10.0.0.3")), Err(Full::All));
+        drop((large, larger));
+        assert!(shares.0.held().by.is_empty() && shares.0.held().all == 0);
     }
 
     #[test]

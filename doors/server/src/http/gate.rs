@@ -17,7 +17,7 @@ use tracing::field::Empty;
 use super::headers::Answer;
 use super::origin::refuse_cross_origin;
 use super::work_time::WorkTime;
-use super::{body, head};
+use super::{body, head, unread};
 use crate::app::App;
 use crate::audit::Asked;
 use crate::auth::{Identity, Refusal};
@@ -65,6 +65,7 @@ enum Acts {
 }
 
 async fn let_in(app: App, mut request: Request, next: Next, acts: Acts) -> Result<Response<Body>> {
+    unread::check(&app, request.extensions())?;
     let peer = request.extensions().get::<Peer>().copied();
     let too_many = || peer.is_some_and(|peer| app.throttle().stranger_is_over(peer.0, app.now()));
     let who = match app.auth().identify_unless(request.headers(), too_many).await? {
@@ -187,6 +188,7 @@ pub(super) async fn watch_over(
     let name = RouteName::of(&request);
     let route = name.as_str();
     let kind = Answer::at(request.uri().path());
+    let unread = unread::Count::of(request.extensions());
     let id = request_id(&app, &request);
     request.extensions_mut().insert(RequestId(id.clone()));
     let id = &*id;
@@ -230,6 +232,7 @@ pub(super) async fn watch_over(
         response.headers_mut().insert(REQUEST_ID, value);
     }
     kind.complete(response.headers_mut());
+    let response = unread.response(&app, response);
     let (status, took) = (response.status().as_u16(), began.elapsed());
     let problem = response.extensions().get::<Problem>();
     let tenant = response.extensions().get::<Identity>().map(|who| who.tenant().name());

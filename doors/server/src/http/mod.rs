@@ -42,6 +42,7 @@ pub(crate) mod stores;
 pub(crate) mod text;
 pub(crate) mod ticket;
 pub(crate) mod ttl;
+mod unread;
 mod users;
 pub(crate) mod variables;
 pub(crate) mod watch;

@@ -359,3 +359,53 @@ async fn strangers_hold_nothing_by_hooks_that_never_come() {
         assert!(told(&mut one).await.starts_with("HTTP/1.1 404"));
     }
 }
+
+#[tokio::test]
+async fn responses_that_nobody_reads_are_bounded_for_one_address_and_not_for_others() {
+    let config = limited(|limits| {
+        limits.responses_bytes_max = 2 << 20;
+        limits.connections_per_address_max = Some(1_000);
+    });
+    let server = Running::start(&config, &without_schema("memory:").unwrap()).await;
+    let large = format!("\"{}\"", "x".repeat(512 * 1_024));
+    answered(200, server.put("/v1/stores/main/entries/large", &large)).await;
+    let host = server.url.strip_prefix("http://").unwrap().to_owned();
+    let get = format!("GET /v1/stores/main/entries/large HTTP/1.1\r\nhost: {host}\r\n\r\n");
+    let mut unread = Vec::new();
+    for _ in 0..32 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4 * 1_024).unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let mut wire = socket.connect(host.parse().unwrap()).await.unwrap();
+        wire.write_all(get.as_bytes()).await.unwrap();
+        unread.push(wire);
+    }
+    let mut refused = 0;
+    for wire in &mut unread {
+        let mut head = [0; 12];
+        timeout(LONG, wire.read_exact(&mut head)).await.unwrap().unwrap();
+        refused += usize::from(&head == b"HTTP/1.1 503");
+    }
+    assert!((1..32).contains(&refused), "{refused} of 32 were refused");
+    // Another address reads the same, in full.
+    let whole = answered(200, server.get("/v1/stores/main/entries/large")).await;
+    assert_eq!(whole.text().await.unwrap(), large);
+    // Who reads, or leaves, gets more.
+    drop(unread);
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut wire = socket.connect(host.parse().unwrap()).await.unwrap();
+    let mut text = [0; 12];
+    let again = async {
+        loop {
+            wire.write_all(get.replace("large", "none").as_bytes()).await.unwrap();
+            wire.read_exact(&mut text).await.unwrap();
+            if &text == b"HTTP/1.1 404" {
+                return;
+            }
+            let mut rest = vec![0; 64 * 1_024];
+            let _ = wire.read(&mut rest).await.unwrap();
+        }
+    };
+    timeout(LONG, again).await.unwrap();
+}
