@@ -14,8 +14,10 @@ use tokio::time::{Instant, timeout};
 use crate::control::place;
 use crate::problem::{Problem, Result};
 
-/// How long the answer of a probe is used.
+/// How long the answer of a probe is used that the store took.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+/// How long that of one is used that it did not take: a store that is well again is ready soon.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a store may take for a probe before it counts as unready.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long the entry that a probe writes is kept, on engines with expiry.
@@ -50,7 +52,7 @@ impl Readiness {
     fn probe(&self, name: &str, store: &Store) -> Probe {
         let mut probes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(probe) = probes.get(name)
-            && (probe.is_running() || probe.began.elapsed() < PROBE_INTERVAL)
+            && (probe.is_running() || probe.began.elapsed() < probe.interval())
         {
             return probe.clone();
         }
@@ -73,6 +75,14 @@ impl Probe {
             tell.send_replace(Some(written.map_err(|error| error.kind())));
         });
         Self { began: Instant::now(), outcome }
+    }
+
+    /// How long its answer is used.
+    fn interval(&self) -> Duration {
+        match &*self.outcome.borrow() {
+            Some(Ok(())) => PROBE_INTERVAL,
+            _ => RETRY_INTERVAL,
+        }
     }
 
     fn is_running(&self) -> bool {
