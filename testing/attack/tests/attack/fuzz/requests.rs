@@ -180,7 +180,10 @@ impl<'a> Generator<'a> {
         match self.rng.u32(..10) {
             0 | 1 => {
                 let origin = self.choose(&ORIGINS);
-                foreign = true;
+                // A page of the very host that the request names is none of another site.
+                let asked = headers.iter().map(|(_, host)| host.as_str());
+                foreign =
+                    asked.collect::<Vec<_>>() != [origin.rsplit('/').next().unwrap_or_default()];
                 headers.push(("origin", origin.to_owned()));
             }
             2 => headers.push(("origin", format!("http://{own}"))),
