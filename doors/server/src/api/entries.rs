@@ -16,6 +16,10 @@ use crate::idempotency::{Mark, Replay};
 use crate::problem::{Problem, Result};
 use crate::stores::Served;
 
+/// How many entries with values are read before anything is known of their size.
+const FIRST_ROWS: usize = 32;
+/// How large a page with values grows before it ends; the entries read last come on top.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How often a patch is tried when others change the same entry.
 const PATCH_TRIES: usize = 16;
 
@@ -273,14 +277,27 @@ async fn read_page(
 ) -> Result<(Vec<Item>, Option<Cursor>)> {
     let (items, next) = if listing.entries {
         let range = keyward::KeyRange::under(&listing.prefix);
-        let scan =
+        let mut scan =
             Scan { range, after, limit: listing.limit, order: listing.order, want: Want::Entries };
-        let page = store.scan(&scan).await?;
-        let rows = page.rows.into_iter().filter_map(|row| {
-            let entry = present(row.entry)?;
-            Some(Item::Row(Row { key: row.key, entry: Some(entry) }))
-        });
-        (rows.collect::<Vec<_>>(), page.next)
+        let mut rows = Vec::new();
+        let (mut bytes, mut fitting) = (0, FIRST_ROWS);
+        // Some at a time, so that a page of large entries ends when it is large.
+        loop {
+            scan.limit = (listing.limit - rows.len()).min(fitting);
+            let page = store.scan(&scan).await?;
+            scan.after = page.next;
+            for row in page.rows {
+                let Some(entry) = present(row.entry) else { continue };
+                bytes += entry.value.len();
+                rows.push(Item::Row(Row { key: row.key, entry: Some(entry) }));
+            }
+            let is_full = rows.len() >= listing.limit || bytes >= PAGE_BYTES_MAX;
+            if is_full || scan.after.is_none() {
+                break (rows, scan.after);
+            }
+            let average = bytes / rows.len().max(1);
+            fitting = ((PAGE_BYTES_MAX - bytes) / average.max(1)).max(1);
+        }
     } else {
         let list = List {
             prefix: listing.prefix,

@@ -2,8 +2,8 @@
 
 use keyward::Key;
 use keyward::records::{
-    self, Answer, BUDGET_MAX, Explanation, Listed, Listing, Near, Neighbours, Past, Query, Space,
-    Within,
+    self, Answer, BUDGET_MAX, Explanation, LIMIT_MAX, Listed, Listing, Near, Neighbours, Past,
+    Query, Space, Within,
 };
 
 use super::spaces::Reached;
@@ -21,7 +21,12 @@ pub(crate) async fn query(
 ) -> Result<String> {
     query.budget = bounded(app, query.budget);
     beside(who, app, reached, |space| async move {
-        space.query(&query).await.map(|answer| shown(&answer))
+        let step = Step { limit: query.limit, budget: query.budget, after: query.cursor.take() };
+        let answer = gathered(step, |Step { limit, budget, after }| {
+            let (space, query) = (space.clone(), query.clone());
+            async move { space.query(&query.limit(limit).budget(budget).after(after)).await }
+        });
+        answer.await.map(|answer| shown(&answer))
     })
     .await
 }
@@ -65,9 +70,56 @@ pub(crate) async fn within(
 ) -> Result<String> {
     within.budget = bounded(app, within.budget);
     beside(who, app, reached, |space| async move {
-        space.within(&within).await.map(|answer| shown(&answer))
+        let step = Step { limit: within.limit, budget: within.budget, after: within.cursor.take() };
+        let answer = gathered(step, |Step { limit, budget, after }| {
+            let (space, within) = (space.clone(), within.clone());
+            async move { space.within(&within.limit(limit).budget(budget).after(after)).await }
+        });
+        answer.await.map(|answer| shown(&answer))
     })
     .await
+}
+
+/// How large a page grows before it ends; the records of its last step come on top.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How many records are read before anything is known of their size.
+const FIRST_RECORDS: usize = 32;
+
+/// A part of a page.
+struct Step {
+    limit: usize,
+    budget: usize,
+    after: Option<String>,
+}
+
+/// A page, put together from smaller ones: it ends when it is large, however many records were asked for.
+async fn gathered<F>(whole: Step, ask: impl Fn(Step) -> F) -> records::Result<Answer>
+where
+    F: Future<Output = records::Result<Answer>>,
+{
+    let Step { limit, budget, after } = whole;
+    // What no page may ask for is left to be refused.
+    let first = if limit <= LIMIT_MAX { limit.min(FIRST_RECORDS) } else { limit };
+    let mut answer = ask(Step { limit: first, budget, after }).await?;
+    loop {
+        let (records, read) = (answer.records.len(), answer.read.entries);
+        let bytes: usize = answer.records.iter().map(|record| record.value.len()).sum();
+        if answer.next.is_none() || records >= limit || read >= budget || bytes >= PAGE_BYTES_MAX {
+            return Ok(answer);
+        }
+        let fitting = (PAGE_BYTES_MAX - bytes) / (bytes / records.max(1)).max(1);
+        let step = Step {
+            limit: (limit - records).min(fitting.max(1)),
+            budget: budget - read,
+            after: answer.next.take(),
+        };
+        let more = ask(step).await?;
+        answer.records.extend(more.records);
+        answer.next = more.next;
+        answer.read.entries += more.read.entries;
+        answer.read.records += more.read.records;
+        answer.read.dropped += more.read.dropped;
+    }
 }
 
 /// One page of a space's keys.

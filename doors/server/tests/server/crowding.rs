@@ -409,3 +409,53 @@ async fn responses_that_nobody_reads_are_bounded_for_one_address_and_not_for_oth
     };
     timeout(LONG, again).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_page_ends_when_it_is_large_and_the_next_one_goes_on() {
+    const SCHEMA: &str = r#"
+        [stores.main]
+        url = "memory:"
+        [spaces.notes]
+        key = "shared:notes:{note}"
+        ownership = "shared"
+        [spaces.notes.indexes.by_kind]
+        field = "kind"
+        type = "text"
+    "#;
+    let server = Running::with_schema(SCHEMA).await;
+    let large = json!({"kind": "a", "text": "x".repeat(900 * 1_024)}).to_string();
+    for n in 0..40 {
+        let put = server.put(&format!("/v1/spaces/notes/records/shared:notes:{n:02}"), &large);
+        answered(201, put).await;
+    }
+    let mut keys = Vec::new();
+    let mut pages = 0;
+    let mut cursor = String::new();
+    loop {
+        let path = format!("/v1/stores/main/entries?prefix=shared:&values=true&limit=1000{cursor}");
+        let page: serde_json::Value = answered(200, server.get(&path)).await.json().await.unwrap();
+        let items = page["items"].as_array().unwrap();
+        assert!(items.len() <= 32, "{} large entries on one page", items.len());
+        keys.extend(items.iter().map(|item| item["key"].as_str().unwrap().to_owned()));
+        pages += 1;
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert!(pages > 1 && keys.len() == 40 && keys.is_sorted(), "{pages} pages, {keys:?}");
+    let (mut found, mut cursor) = (0, serde_json::Value::Null);
+    loop {
+        let query = json!({"index": "by_kind", "equal": ["a"], "limit": 1000, "cursor": cursor});
+        let request = server.post("/v1/spaces/notes/query", &query.to_string());
+        let page: serde_json::Value = answered(200, request).await.json().await.unwrap();
+        let records = page["records"].as_array().unwrap().len();
+        assert!(records <= 32, "{records} large records on one page");
+        found += records;
+        cursor = page["next"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(found, 40);
+}
