@@ -186,7 +186,8 @@ pub(super) async fn run(call: &Call) -> Result<Done> {
     let mut steps = 0;
     let begun = loop {
         tokio::select! {
-            begun = &mut running => break begun?,
+            // What was told before the end is told before the answer.
+            biased;
             progress = seen.recv() => match progress {
                 Ok(progress) => {
                     steps += 1;
@@ -195,6 +196,7 @@ pub(super) async fn run(call: &Call) -> Result<Done> {
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => break running.await?,
             },
+            begun = &mut running => break begun?,
         }
     };
     Ok(Done::Told(begun_text(&begun)?))
