@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use keyward_key::{Bindings, Key, KeyRange, Prefix};
-use keyward_schema::{Ownership, Scope, Share, Space};
+use keyward_schema::{Index, Ownership, Scope, Share, Space};
 
 use crate::{Caller, Error, Result};
 
@@ -24,7 +24,7 @@ pub(crate) struct Access {
     owner_at: Option<usize>,
 }
 
-/// A key that the caller may touch. Only [`Access::admit`] makes one.
+/// A key that the caller may touch. Only [`Access`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Admitted {
     pub key: Key,
@@ -62,8 +62,35 @@ impl Access {
         self.owner_at.is_some()
     }
 
-    /// A key of the space that the caller may read or write.
+    /// A key of the space that the caller may read or write as its owner may: the whole record.
     pub fn admit(&self, key: &Key, act: Act) -> Result<Admitted> {
+        let target = self.admit_shape(key, act)?;
+        if let Some(owner) = &target.owner {
+            self.admit_owner(owner)?;
+        }
+        Ok(target)
+    }
+
+    /// A key of the space that the caller may look up, and how much of the record they see: never
+    /// [`Sight::Nothing`].
+    pub fn admit_sight(&self, key: &Key) -> Result<(Admitted, Sight<'_>)> {
+        let target = self.admit_shape(key, Act::Read)?;
+        let sight = match self.shared_indexes().next() {
+            Some(index) => self.sight(key, index.scope),
+            None => self.sight(key, Scope::Owner),
+        };
+        if let (Sight::Nothing, Some(owner)) = (sight, &target.owner) {
+            self.admit_owner(owner)?;
+        }
+        Ok((target, sight))
+    }
+
+    /// The indexes by which everybody finds records.
+    pub fn shared_indexes(&self) -> impl Iterator<Item = &Index> {
+        self.space.indexes.iter().filter(|index| index.scope == Scope::Shared)
+    }
+
+    fn admit_shape(&self, key: &Key, act: Act) -> Result<Admitted> {
         self.admit_role(act)?;
         if !self.space.key.matches(key) {
             return Err(Error::ForeignKey {
@@ -73,15 +100,18 @@ impl Access {
             });
         }
         let owner = self.owner_of(key).map(Cow::into_owned);
-        if let Some(owner) = &owner {
-            self.admit_owner(owner)?;
-        }
         Ok(Admitted { key: key.clone(), owner })
     }
 
-    /// The key for these values; the owner may be left out, since it is the caller.
+    /// The key for these values; the owner may be left out, since it is the caller. Where others see
+    /// what is shared, anybody's record can be named: what is done with the key is admitted by itself.
     pub fn build(&self, values: Bindings) -> Result<Key> {
-        Ok(self.space.key.build(&self.with_owner(values)?)?)
+        let is_hybrid = matches!(self.space.ownership, Ownership::Hybrid { .. });
+        let names_owner =
+            self.space.ownership.owner().is_some_and(|owner| values.text(owner).is_some());
+        let shows_others = is_hybrid && self.shared_indexes().next().is_some();
+        let values = if shows_others && names_owner { values } else { self.with_owner(values)? };
+        Ok(self.space.key.build(&values)?)
     }
 
     /// The part of the space that the caller may list, narrowed by these leading values.
@@ -142,7 +172,7 @@ impl Access {
         }
     }
 
-    /// How much of a record, found through an index, the caller sees.
+    /// How much of a record, found through an index of this scope, the caller sees.
     pub fn sight(&self, key: &Key, scope: Scope) -> Sight<'_> {
         if !self.is_owned() || self.caller.is_operator() || self.is_callers(key) {
             return Sight::Whole;

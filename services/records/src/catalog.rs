@@ -64,6 +64,13 @@ pub struct CatalogContent {
 }
 
 impl CatalogContent {
+    /// The catalog that a store has; an empty one, where it has none.
+    pub async fn read(store: &Store) -> Result<Self> {
+        let catalog = Catalog::new()?;
+        let entry = store.get(&catalog.key).await?;
+        entry.map_or_else(|| Ok(Self::default()), |entry| catalog.content(&entry.value))
+    }
+
     /// The keys that a space has in the store, if they are not those that are declared: another
     /// schema has a space of that name, or the space had other keys, and its records were not moved
     /// yet.
@@ -160,15 +167,19 @@ impl Catalog {
         let (version, content) = match store.get(&self.key).await? {
             None => (None, CatalogContent::default()),
             Some(entry) => {
-                let content = serde_json::from_slice(entry.value.as_bytes()).map_err(|error| {
-                    Error::Damaged(format!("the catalog at {} is unreadable: {error}", self.key))
-                })?;
+                let content = self.content(&entry.value)?;
                 (Some(entry.version), content)
             }
         };
         let snapshot = Arc::new(Snapshot::new(version, content, now));
         *self.latest.write().unwrap_or_else(PoisonError::into_inner) = Some(snapshot.clone());
         Ok(snapshot)
+    }
+
+    fn content(&self, value: &Json) -> Result<CatalogContent> {
+        serde_json::from_slice(value.as_bytes()).map_err(|error| {
+            Error::Damaged(format!("the catalog at {} is unreadable: {error}", self.key))
+        })
     }
 
     /// Makes the catalog of a store that has none. If it has one by now, that stays.

@@ -4,16 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Commit, Json, Tier};
+use keyward_engine::{Commit, Entry, Json, Tier};
 use keyward_key::{Bindings, Key};
-use keyward_schema::Space as Declaration;
+use keyward_schema::{Share, Space as Declaration};
 
-use crate::access::{Access, Act, Admitted};
+use crate::access::{Access, Act, Admitted, Sight};
 use crate::catalog::Kept;
 use crate::change::{
     Change, ChangeKind, Current, Draft, Next, Precondition, Record, Ttl, Update, Written,
 };
-use crate::index::IndexEntry;
+use crate::index::{IndexEntry, Layout};
+use crate::query::project;
 use crate::records::Shared;
 use crate::{Caller, Error, Merge, Result, write};
 
@@ -66,19 +67,24 @@ impl Space {
         self.access.admit(key, Act::Write).map(drop)
     }
 
-    /// Refuses a key that the caller may not read, as [`Space::get`] would. For those who read records
-    /// in another way.
+    /// Refuses a key whose record the caller may not read as a whole. For those who show records as
+    /// they are stored. Stricter than [`Space::get`], which shows others the shared fields.
     pub fn admit_read(&self, key: &Key) -> Result<()> {
         self.access.admit(key, Act::Read).map(drop)
     }
 
-    /// A record.
+    /// A record. Of another user's record in a hybrid space, the fields that are shared, if a shared
+    /// index finds it: what can be found can be read. One that no shared index finds is not there.
     ///
     /// Where the lifetime of the space, or of the record itself, is sliding and the record is past half
     /// of its life, its life begins anew first; that changes its version. If its life cannot be prolonged, the record is given
-    /// all the same.
+    /// all the same. Reading another user's record does not prolong its life.
     pub async fn get(&self, key: &Key) -> Result<Option<Record>> {
-        let target = self.access.admit(key, Act::Read)?;
+        let (target, sight) = self.access.admit_sight(key)?;
+        if let Sight::Shared(share) = sight {
+            let entry = self.shared.store.get(key).await?;
+            return self.findable(target, share, entry);
+        }
         match self.current(&target.key).await? {
             Some(current) if self.is_past_half(&current) => {
                 if self.touch(target, &current).await.is_err() {
@@ -92,17 +98,40 @@ impl Space {
         }
     }
 
-    /// Records, in the order of the keys. Reading many does not prolong anybody's life.
+    /// Records, in the order of the keys, each as [`Space::get`] gives it. Reading many does not prolong
+    /// anybody's life.
     pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Record>>> {
-        for key in keys {
-            self.access.admit(key, Act::Read)?;
-        }
+        let admitted = keys.iter().map(|key| self.access.admit_sight(key));
+        let admitted = admitted.collect::<Result<Vec<_>>>()?;
         let entries = self.shared.store.get_many(keys).await?;
-        let records = keys.iter().zip(entries).map(|(key, entry)| {
-            let current = entry.map(|entry| Current::new(key.clone(), entry)).transpose()?;
+        let records = admitted.into_iter().zip(entries).map(|((target, sight), entry)| {
+            if let Sight::Shared(share) = sight {
+                return self.findable(target, share, entry);
+            }
+            let current = entry.map(|entry| Current::new(target.key, entry)).transpose()?;
             Ok(current.and_then(Current::live))
         });
         records.collect()
+    }
+
+    /// What others see of a stored record, if one of the shared indexes has an entry of it.
+    fn findable(
+        &self,
+        target: Admitted,
+        share: &Share,
+        entry: Option<Entry>,
+    ) -> Result<Option<Record>> {
+        let Some(entry) = entry else { return Ok(None) };
+        let Admitted { key, owner } = target;
+        let is_found = self.access.shared_indexes().any(|index| {
+            // A value that cannot be indexed is in no index.
+            let entries = Layout::new(index.clone()).entries(owner.as_deref(), &key, &entry.value);
+            entries.is_ok_and(|entries| !entries.is_empty())
+        });
+        if !is_found {
+            return Ok(None);
+        }
+        Ok(Record::stored(key, entry)?.map(|record| project::shared(record, share)))
     }
 
     /// Sets a record, if the draft's precondition holds.

@@ -159,3 +159,57 @@ async fn changes_of_records_are_in_the_audit_log_with_their_keys() {
         assert!(!act.to_string().contains("canary"));
     }
 }
+
+const POSTS: &str = r#"
+[stores.app]
+url = "memory:"
+[spaces.posts]
+key = "shared:posts:{user}:{post}"
+ownership = "hybrid"
+history = 5
+share = ["text", "at"]
+[spaces.posts.indexes.recent]
+kind = "time"
+field = "at"
+scope = "shared"
+"#;
+
+#[tokio::test]
+async fn others_read_what_is_shared_of_a_record_and_nothing_of_a_draft() {
+    let server = Running::with_schema(POSTS).await;
+    let admin = server.admin().await;
+    let ada = server.key(&admin, &json!({"name": "a", "user": "ada"})).await.secret;
+    let bob = server.key(&admin, &json!({"name": "b", "user": "bob"})).await.secret;
+    let at = |id: &str| format!("/v1/spaces/posts/records/shared:posts:ada:{id}");
+    let shared = json!({"text": "hi", "at": "2026-01-01T00:00:00Z"});
+    let mut post = shared.clone();
+    post["draft"] = "secret".into();
+    for (id, value) in [("p1", &post), ("p2", &json!({"text": "secret"}))] {
+        let body = json!({"value": value, "metadata": {"ip": "x"}}).to_string();
+        let put = server.put(&format!("{}?view=entry", at(id)), &body);
+        assert!(put.bearer_auth(&ada).send().await.unwrap().status().is_success());
+    }
+    assert_eq!(told(200, server.get(&at("p1")).bearer_auth(&ada)).await, post);
+    assert_eq!(told(200, server.get(&at("p1")).bearer_auth(&bob)).await, shared);
+    let entry = server.get(&format!("{}?view=entry", at("p1"))).bearer_auth(&bob);
+    let entry = told(200, entry).await;
+    assert_eq!((&entry["value"], entry["metadata"].is_null()), (&shared, true), "{entry}");
+    let keys = json!({"keys": ["shared:posts:ada:p1", "shared:posts:ada:p2"]}).to_string();
+    let several = told(200, server.post("/v1/spaces/posts/get", &keys).bearer_auth(&bob)).await;
+    assert_eq!(several["records"][0]["value"], shared);
+    assert!(several["records"][1].is_null(), "{several}");
+    for id in ["p2", "none"] {
+        refused(404, "not-found", server.get(&at(id)).bearer_auth(&bob)).await;
+    }
+    // What shows the whole value, and the past, stays the owner's.
+    for path in [
+        "/v1/stores/app/entries/shared:posts:ada:p1",
+        "/v1/spaces/posts/history/shared:posts:ada:p1",
+    ] {
+        refused(403, "forbidden", server.get(path).bearer_auth(&bob)).await;
+    }
+    let raw = json!({"keys": ["shared:posts:ada:p1"]}).to_string();
+    let raw = server.post("/v1/stores/app/raw/get", &raw).bearer_auth(&bob);
+    refused(403, "forbidden", raw).await;
+    refused(403, "forbidden", server.put(&at("p1"), "{}").bearer_auth(&bob)).await;
+}

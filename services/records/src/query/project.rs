@@ -1,8 +1,9 @@
 //! Parts of a value.
 
 use keyward_engine::Json;
-use keyward_schema::FieldPath;
+use keyward_schema::{FieldPath, Share};
 
+use crate::change::Record;
 use crate::field::{members, object};
 use crate::index::null;
 
@@ -10,6 +11,15 @@ use crate::index::null;
 pub(crate) fn fields(value: &Json, fields: &[FieldPath]) -> Json {
     let paths: Vec<&[String]> = fields.iter().map(FieldPath::names).collect();
     picked(value.as_str(), &paths).map_or_else(null, Json::from_stored)
+}
+
+/// What those see of a record who do not own it.
+pub(crate) fn shared(mut record: Record, share: &Share) -> Record {
+    record.metadata = None;
+    if let Share::Fields(shared) = share {
+        record.value = fields(&record.value, shared);
+    }
+    record
 }
 
 fn picked(text: &str, paths: &[&[String]]) -> Option<String> {

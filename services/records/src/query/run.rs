@@ -2,7 +2,6 @@
 
 use keyward_engine::{Cursor, Entry, Scan, Tier, Want};
 use keyward_key::{Bindings, Key, KeyRange};
-use keyward_schema::Share;
 
 use super::once::Once;
 use super::page::Page;
@@ -259,14 +258,11 @@ impl Space {
         if !belongs {
             return Ok(None);
         }
-        let Some(mut record) = Record::stored(primary, stored)? else { return Ok(None) };
-        if let Sight::Shared(share) = sight {
-            record.metadata = None;
-            if let Share::Fields(fields) = share {
-                record.value = project::fields(&record.value, fields);
-            }
-        }
-        Ok(Some(record))
+        let record = Record::stored(primary, stored)?;
+        Ok(match sight {
+            Sight::Shared(share) => record.map(|record| project::shared(record, share)),
+            Sight::Whole | Sight::Nothing => record,
+        })
     }
 
     /// How many rows are read at least for a page with conditions, so that one that few rows fulfil

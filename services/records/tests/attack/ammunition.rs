@@ -100,7 +100,7 @@ pub fn key(rng: &mut Rng, attacker: &str) -> Key {
         _ => NAME.to_owned(),
     };
     let kind = SPACES[rng.usize(..SPACES.len())];
-    let id = ["n0", "n1", "p0", "p1", "l0", "g0"][rng.usize(..6)];
+    let id = ["n0", "n1", "p0", "p1", "d0", "l0", "g0"][rng.usize(..7)];
     let segments: Vec<String> = match rng.u8(..8) {
         0 => vec!["user".into(), owner],
         1 => vec!["user".into(), owner, kind.into(), id.into(), text(rng)],

@@ -117,6 +117,8 @@ impl Victim {
                 n + 1
             );
             victim.put("posts", &format!("p{n}"), &post).await;
+            // No shared index finds it.
+            victim.put("posts", &format!("d{n}"), &format!(r#"{{"text":"{secret}"}}"#)).await;
             let place = format!(r#"{{"lat":52.52,"lon":13.40{n},"name":"{secret}"}}"#);
             victim.put("places", &format!("l{n}"), &place).await;
             for version in 0..3 {

@@ -86,7 +86,7 @@ pub fn key(rng: &mut Rng, attacker: &str, space: &str) -> String {
     };
     let ids = match space {
         "notes" => ["n0", "n1", "mine"],
-        "posts" => ["p0", "p1", "mine"],
+        "posts" => ["p0", "d0", "mine"],
         "places" => ["l0", "l1", "mine"],
         "staff" => ["s0", "s1", "mine"],
         "payslips" => ["y0", "y1", "mine"],

@@ -121,6 +121,8 @@ impl<'s> Victim<'s> {
             for (at, value) in [
                 (format!("notes:n{n}"), json!({"title": secret, "tags": ["a", "b"]})),
                 (format!("posts:p{n}"), post),
+                // No shared index finds it.
+                (format!("posts:d{n}"), json!({"text": secret})),
                 (format!("places:l{n}"), place),
                 (format!("pages:g{n}"), json!({"slug": format!("s{n}"), "text": secret})),
                 (format!("pages:g{n}"), json!({"slug": format!("s{n}"), "text": secret, "n": 2})),
