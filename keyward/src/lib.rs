@@ -30,6 +30,7 @@
 
 mod data;
 mod open;
+pub mod rules;
 
 pub use data::Data;
 #[doc(inline)]

@@ -30,6 +30,9 @@ pub enum ErrorKind {
     /// The credential that was shown does not allow this, or is none that is known. Nothing was
     /// done. Use another one.
     Forbidden,
+    /// The key belongs to Keyward or to something that keeps it, and an ordinary write must leave it
+    /// alone. Nothing was done. Write it through what keeps it.
+    Reserved,
     /// The engine could not be reached or was busy. Nothing was done. Try again.
     Unavailable,
     /// The engine may or may not have done it. Read before trying again.
@@ -51,6 +54,7 @@ impl ErrorKind {
             Self::Unsupported => "unsupported",
             Self::Misplaced => "misplaced",
             Self::Forbidden => "forbidden",
+            Self::Reserved => "reserved",
             Self::Unavailable => "unavailable",
             Self::OutcomeUnknown => "outcome-unknown",
             Self::Full => "full",
@@ -67,6 +71,9 @@ impl ErrorKind {
             Self::Unsupported => "Use an engine that can do this; nothing was done.",
             Self::Misplaced => "Change the store's URL or the place it points to.",
             Self::Forbidden => "Use a credential that may do this; nothing was done.",
+            Self::Reserved => {
+                "Use another key, or write this one through what keeps it; nothing was done."
+            }
             Self::Unavailable => "Try again; nothing was done.",
             Self::OutcomeUnknown => {
                 "It may or may not have been done: read the keys before trying again."

@@ -68,7 +68,8 @@ impl Exit {
         ),
         (
             Self::Forbidden,
-            "the caller may not do this (record --as), or the API key may not (--server)",
+            "the caller may not do this (record --as), or the API key may not (--server); the key is not \
+             for plain writes (put, del, import)",
         ),
         (
             Self::Locked,
@@ -115,7 +116,7 @@ impl From<ErrorKind> for Exit {
         match kind {
             ErrorKind::Invalid => Self::Invalid,
             ErrorKind::LimitExceeded | ErrorKind::Unsupported => Self::Unable,
-            ErrorKind::Forbidden => Self::Forbidden,
+            ErrorKind::Forbidden | ErrorKind::Reserved => Self::Forbidden,
             ErrorKind::Unavailable => Self::Unavailable,
             ErrorKind::OutcomeUnknown => Self::OutcomeUnknown,
             ErrorKind::Misplaced | ErrorKind::Full => Self::Place,

@@ -183,11 +183,20 @@ impl Failure {
 const DAMAGED: &str = "Stop using this store and keep a copy of it. Restore the latest backup into a new \
                        directory: keyward -s embedded:NEW restore FILE. Without a backup, keyward export \
                        --salvage > rest.jsonl saves what an embedded store still gives, and keyward -s \
-                       embedded:NEW import rest.jsonl reads it into a new one.";
+                       embedded:NEW import rest.jsonl --raw reads it into a new one.";
+
+/// What to do about a key that a plain write must leave alone.
+const RESERVED: &str = "Nothing was done. Write records with keyward record, and agents' entries with keyward \
+                        agent; other keys of Keyward change with what they belong to. To repair a store by \
+                        hand, put, del and import take --raw.";
 
 /// The hint of an error, in terms of commands.
 fn advice(hint: &'static str) -> &'static str {
-    if hint == ErrorKind::Corrupt.hint() { DAMAGED } else { hint }
+    match hint {
+        hint if hint == ErrorKind::Corrupt.hint() => DAMAGED,
+        hint if hint == ErrorKind::Reserved.hint() => RESERVED,
+        hint => hint,
+    }
 }
 
 impl From<keyward::Error> for Failure {

@@ -9,6 +9,7 @@ mod demo;
 mod destination;
 mod exit;
 mod failure;
+mod guard;
 mod input;
 mod interrupt;
 mod line;

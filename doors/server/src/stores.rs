@@ -8,16 +8,16 @@ use keyward::locks::{self, Locks};
 use keyward::migrate::{Migration, Report};
 use keyward::queue::Jobs;
 use keyward::records::Records;
+use keyward::rules::WriteRules;
 use keyward::schema::{LockTree, Schema, Space as Declaration};
-use keyward::{Data, Key, Pattern, Store, SystemClock, Tier};
+use keyward::{Data, Store, SystemClock, Tier};
 
-use crate::agreements;
 use crate::config::Config;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, Result};
-use crate::registries::{Claimed, claimed};
 use crate::work::Work;
+use crate::{agreements, registries};
 
 /// The name of the store of a server without a schema.
 const STORE_NAME: &str = "main";
@@ -48,12 +48,8 @@ pub(crate) struct Served {
     pub records: Records,
     /// What changes in it.
     pub feed: Feed,
-    /// The roots of its lock trees.
-    pub lock_roots: Vec<Pattern>,
-    /// What the registries in it keep for themselves.
-    registries: Vec<Claimed>,
-    /// What the workspace in it keeps for itself.
-    workspace: Option<agreements::Claimed>,
+    /// Which of its keys ordinary writes must leave alone.
+    pub rules: WriteRules,
     /// Its locks and results, where the engine can compare before it writes.
     shared: Option<(Locks, Cache)>,
     /// Its queues and jobs, or why it can have none.
@@ -76,10 +72,8 @@ impl Stores {
             let jobs = Jobs::new(records.store().clone(), clock, options);
             let one = Served {
                 name: store.name.clone(),
-                registries: claimed(&store.name, records.declarations(), data, config)?,
-                workspace: agreements::claimed(&store.name, records.declarations(), data, config)?,
+                rules: rules(&records, &trees, data, config, &store.name)?,
                 feed: Feed::new(records.store().clone()),
-                lock_roots: trees.iter().map(|tree| tree.root.clone()).collect(),
                 shared: shared(records.store(), trees, metrics)?,
                 records,
                 jobs: jobs.map(|jobs| jobs.counting(metrics.queues.clone())).map_err(Problem::from),
@@ -137,6 +131,24 @@ impl Stores {
     pub fn iter(&self) -> impl Iterator<Item = &Served> {
         self.served.values()
     }
+}
+
+/// Which keys of a store ordinary writes must leave alone.
+fn rules(
+    records: &Records,
+    trees: &[LockTree],
+    data: &Data,
+    config: &Config,
+    store: &str,
+) -> Result<WriteRules> {
+    let roots = trees.iter().map(|tree| tree.root.clone());
+    let rules = WriteRules::new(records.declarations(), roots);
+    let registries = registries::claimed(store, records.declarations(), data, config)?;
+    let rules = registries.into_iter().fold(rules, WriteRules::with_registry);
+    Ok(match agreements::claimed(store, records.declarations(), data, config)? {
+        Some(workspace) => rules.with_workspace(workspace),
+        None => rules,
+    })
 }
 
 /// What agents keep for users. A schema with no place for it is served all the same.
@@ -199,36 +211,5 @@ impl Served {
     /// Its queues and jobs. Refused where the engine cannot keep them.
     pub fn jobs(&self) -> Result<&Jobs> {
         self.jobs.as_ref().map_err(Problem::clone)
-    }
-
-    /// The registry that a key belongs to, if any.
-    pub fn registry_of(&self, key: &Key) -> Option<&str> {
-        self.registries.iter().find(|claimed| claimed.covers(key)).map(Claimed::registry)
-    }
-
-    /// The workspace that has its pages in the store, if any.
-    pub fn workspace(&self) -> Option<&str> {
-        self.workspace.as_ref().map(agreements::Claimed::workspace)
-    }
-
-    /// The workspace that a key belongs to, if any.
-    pub fn workspace_of(&self, key: &Key) -> Option<&str> {
-        self.workspace.as_ref().filter(|it| it.covers(key)).map(agreements::Claimed::workspace)
-    }
-
-    /// Whether a key holds locks: it is the root of a lock tree, or a page.
-    pub fn holds_locks(&self, key: &Key) -> bool {
-        self.lock_roots.iter().any(|root| root.matches(key)) || self.is_page(key)
-    }
-
-    /// Whether a key is a page of the store's workspace.
-    pub fn is_page(&self, key: &Key) -> bool {
-        self.workspace.as_ref().is_some_and(|workspace| workspace.is_page(key))
-    }
-
-    /// The space that a key belongs to, if any.
-    pub fn space_of(&self, key: &Key) -> Option<&str> {
-        let mut spaces = self.records.declarations();
-        spaces.find(|space| space.key.matches(key)).map(|space| space.name.as_str())
     }
 }

@@ -101,7 +101,8 @@ fn foreign(status: StatusCode, asks: Asks, has_key: bool) -> Error {
 fn kind(code: &str) -> ErrorKind {
     match code {
         "limit-exceeded" | "value-too-large" | "headers-too-large" => ErrorKind::LimitExceeded,
-        "unauthenticated" | "forbidden" | "cross-origin" | "reserved" => ErrorKind::Forbidden,
+        "unauthenticated" | "forbidden" | "cross-origin" => ErrorKind::Forbidden,
+        "reserved" => ErrorKind::Reserved,
         "unknown-store" | "not-found" | "method-not-allowed" | "misplaced" => ErrorKind::Misplaced,
         "unsupported" => ErrorKind::Unsupported,
         "unavailable" | "overloaded" | "stopping" | "rate-limited" | "over-quota" | "timeout" => {
@@ -143,7 +144,7 @@ mod tests {
     fn codes_become_what_a_caller_can_do() {
         for (code, looks, changes) in [
             ("limit-exceeded", ErrorKind::LimitExceeded, ErrorKind::LimitExceeded),
-            ("reserved", ErrorKind::Forbidden, ErrorKind::Forbidden),
+            ("reserved", ErrorKind::Reserved, ErrorKind::Reserved),
             ("unknown-store", ErrorKind::Misplaced, ErrorKind::Misplaced),
             ("over-quota", ErrorKind::Unavailable, ErrorKind::Unavailable),
             ("outcome-unknown", ErrorKind::Unavailable, ErrorKind::OutcomeUnknown),

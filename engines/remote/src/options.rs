@@ -65,6 +65,11 @@ impl Address {
     pub fn server(&self) -> &str {
         &self.server
     }
+
+    /// The store's name, if one was given.
+    pub fn store(&self) -> Option<&str> {
+        self.store.as_deref()
+    }
 }
 
 /// An API key. It is shown nowhere.

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// The space that holds agents' entries.
 pub const SPACE: &str = "agent_data_store";
 /// How its keys look where the schema does not say otherwise.
-const PATTERN: &str = "agents:{user}:{namespace}:{key}";
+pub const PATTERN: &str = "agents:{user}:{namespace}:{key}";
 /// How many versions of an entry are kept where the schema does not say otherwise.
 const HISTORY: usize = 20;
 

@@ -61,7 +61,7 @@ mod user_data;
 pub use access::Access;
 pub use actor::Actor;
 pub use agents::{Agents, Gathered, Options};
-pub use declaration::{SPACE, declare};
+pub use declaration::{PATTERN, SPACE, declare};
 pub use document::Document;
 pub use document_id::{DocumentId, DocumentIdError};
 pub use entry::AgentEntry;

@@ -10,6 +10,7 @@ use super::condition;
 use crate::args::Target;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::guard::Guard;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::pages::Pages;
@@ -23,6 +24,9 @@ const COMMIT_KEYS: usize = 1_000;
 /// Says of each key whether it was there; deleting what is not there is no error. With --prefix
 /// everything below a prefix is deleted: first it is counted, then you are asked, or told to repeat
 /// the command with --yes.
+///
+/// Records of a schema, agents' entries and Keyward's own keys are refused: keyward record delete and
+/// keyward agent delete remove those. A prefix with such a key below it is left as it is.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward del user:7:name user:7:mail
@@ -41,6 +45,9 @@ pub struct Arguments {
     /// Only if the key, which must be the only one, is at this version
     #[arg(long, value_name = "VERSION")]
     if_version: Option<String>,
+    /// For repair: delete any key, past schemas, indexes, locks and Keyward's own keys
+    #[arg(long)]
+    raw: bool,
 }
 
 #[derive(Serialize)]
@@ -58,11 +65,14 @@ struct DeletedPrefix {
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     if let Some(prefix) = &arguments.prefix {
         let prefix = super::prefix(Some(prefix))?;
-        let store = target.open_to_read(output).await?;
-        return delete_prefix(&store, &prefix, arguments.yes, output).await;
+        let mut guard = Guard::new(target, arguments.raw).await?;
+        let store = guard.over(target.open_to_read(output).await?).await?;
+        return delete_prefix(&store, &prefix, &guard, arguments.yes, output).await;
     }
     let keys: Vec<Key> = arguments.keys.iter().map(|key| super::key(key)).collect::<Result<_>>()?;
-    let store = target.open_to_read(output).await?;
+    let mut guard = Guard::new(target, arguments.raw).await?;
+    let store = guard.over(target.open_to_read(output).await?).await?;
+    keys.iter().try_for_each(|key| guard.admit(key))?;
     match (arguments.if_version, &keys[..]) {
         (None, _) => delete_keys(&store, &keys, output).await,
         (Some(version), [key]) => {
@@ -103,23 +113,33 @@ async fn delete_version(store: &Store, key: &Key, version: Version) -> Result {
     }
 }
 
-async fn delete_prefix(store: &Store, prefix: &Prefix, yes: bool, output: &mut Output) -> Result {
+async fn delete_prefix(
+    store: &Store,
+    prefix: &Prefix,
+    guard: &Guard,
+    yes: bool,
+    output: &mut Output,
+) -> Result {
     let range = KeyRange::under(prefix);
-    let mut found = 0;
-    if !yes {
+    let mut found = None;
+    // A key that must stay is found before anything is deleted.
+    if !yes || guard.is_active() {
         let counting = Progress::counted("counting", "keys", None, output);
         let mut pages = Pages::new(store, range.clone(), Want::Keys);
+        let mut count = 0;
         while let Some(rows) = pages.next().await? {
-            found += rows.len() as u64;
+            rows.iter().try_for_each(|row| guard.admit(&row.key))?;
+            count += rows.len() as u64;
             counting.advance(rows.len() as u64);
         }
         drop(counting);
-        if found > 0 {
-            confirm(&format!("{} {}", counted(found), super::below(prefix)), output)?;
+        if count > 0 && !yes {
+            confirm(&format!("{} {}", counted(count), super::below(prefix)), output)?;
         }
+        found = Some(count);
     }
 
-    let progress = Progress::counted("deleting", "keys", (!yes).then_some(found), output);
+    let progress = Progress::counted("deleting", "keys", found, output);
     let mut deleted = 0;
     let result = delete_range(store, range, &mut deleted, &progress).await;
     drop(progress);

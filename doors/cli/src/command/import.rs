@@ -12,6 +12,7 @@ use crate::args::Target;
 use crate::batch::{self, Batch, Numbered, Size};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::guard::Guard;
 use crate::input;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -23,11 +24,15 @@ use crate::progress::Progress;
 /// that are there already unless --if-absent is given. Lines are committed in batches, in their
 /// order. Entries that have expired are left out. If a line is wrong, everything before it is
 /// stored, and importing the same input again is safe.
+///
+/// Records of a schema, agents' entries and Keyward's own keys are refused, as put refuses them. To read
+/// a whole store into a new one, with its indexes, use copy, or import --raw.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward import all.jsonl
   keyward import all.jsonl --if-absent
-  keyward -s embedded:./data export | keyward -s embedded:./copy import"#)]
+  keyward -s embedded:./data export | keyward -s embedded:./copy import
+  keyward -s embedded:./new import rest.jsonl --raw"#)]
 pub struct Arguments {
     /// The file to read, or - for standard input
     #[arg(default_value = "-")]
@@ -35,6 +40,9 @@ pub struct Arguments {
     /// Leave keys alone that are there already
     #[arg(long)]
     if_absent: bool,
+    /// For repair: write any key, past schemas, indexes, locks and Keyward's own keys
+    #[arg(long)]
+    raw: bool,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -49,7 +57,8 @@ struct Tally {
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     let (input, length) = input::open_lines(&arguments.file)?;
-    let store = target.open().await?;
+    let mut guard = Guard::new(target, arguments.raw).await?;
+    let store = guard.over(target.open().await?).await?;
     let interrupt = Interrupt::listen().await;
     let progress = Progress::of_bytes("importing", length, output);
     let mut import = Import { store, if_absent: arguments.if_absent, tally: Tally::default() };
@@ -173,7 +182,13 @@ impl Import {
 
 /// Whether nothing was done because of what was asked, rather than because of how the store is.
 fn is_refusal(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Invalid | ErrorKind::LimitExceeded | ErrorKind::Unsupported)
+    matches!(
+        kind,
+        ErrorKind::Invalid
+            | ErrorKind::LimitExceeded
+            | ErrorKind::Unsupported
+            | ErrorKind::Reserved
+    )
 }
 
 fn failed_at(entries: &[Numbered], error: keyward::Error) -> Failure {

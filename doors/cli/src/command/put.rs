@@ -8,13 +8,16 @@ use super::condition;
 use crate::args::Target;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::guard::Guard;
 use crate::input::{self, Input};
 use crate::output::Output;
 use crate::ttl;
 
 /// Set a key to a JSON value
 ///
-/// Replaces the value, the metadata and the expiry. Prints the new version of the key.
+/// Replaces the value, the metadata and the expiry. Prints the new version of the key. Records of a
+/// schema, agents' entries and Keyward's own keys are refused: keyward record put and keyward agent set
+/// write those.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward put user:7:name '"Ada"'
@@ -40,6 +43,9 @@ pub struct Arguments {
     /// Only if the key is not there
     #[arg(long)]
     if_absent: bool,
+    /// For repair: write any key, past schemas, indexes, locks and Keyward's own keys
+    #[arg(long)]
+    raw: bool,
 }
 
 #[derive(Serialize)]
@@ -55,7 +61,9 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     let metadata = metadata.map(|text| input::json("metadata", text)).transpose()?;
     // A value that is no JSON is told before a store is opened, and perhaps created, for it.
     let input = Input::new(&arguments.value)?;
-    let store = target.open().await?;
+    let mut guard = Guard::new(target, arguments.raw).await?;
+    guard.admit(&key)?;
+    let store = guard.over(target.open().await?).await?;
     let value = input.json(store.limits().value_bytes_max).await?;
     let put = Put { value, metadata, expiry: arguments.ttl.map(Expiry::After) };
     let expected = match (arguments.if_version, arguments.if_absent) {

@@ -127,7 +127,7 @@ fn what_was_made_from_a_value_is_dropped_with_it() {
 fn only_what_is_certainly_gone_is_purged() {
     let kw = Sandbox::new();
     for key in ["p7:text", "p7:text:fr", "p70:text", "p8:text", "job:1:trace"] {
-        kw.ok(&["put", key, "1"]);
+        kw.ok(&["put", key, "1", "--raw"]);
     }
     let check =
         script(&kw, "check", "case $KEYWARD_ROOT in p7) exit 44;; p70) exit 1;; *) exit 0;; esac");

@@ -70,7 +70,7 @@ fn salvage_exports_what_can_be_read_and_says_what_cannot() {
     assert!(rest.lines().all(|line| all.contains(line)));
     assert!(saved.iter().all(|line| line["key"] != "item:000500"));
 
-    kw.ok(&["-s", "embedded:./new", "import", "rest.jsonl"]);
+    kw.ok(&["-s", "embedded:./new", "import", "rest.jsonl", "--raw"]);
     assert_eq!(lines(&kw.ok(&["-s", "embedded:./new", "export"])).len(), saved.len());
     let below = kw.run(&["export", "no:such", "--salvage"]).ended(8);
     assert_eq!(below, "");

@@ -11,8 +11,8 @@ fn a_doctor_finds_and_mends() {
     assert!(told.starts_with("index-absent by_title: "), "{told}");
     kw.ok(&["migrate", "--yes"]);
     kw.ok(&["doctor"]);
-    kw.ok(&["del", "index:by_title:t:notes:n2"]);
-    kw.ok(&["put", "index:by_title:t:notes:gone", "null"]);
+    kw.ok(&["del", "index:by_title:t:notes:n2", "--raw"]);
+    kw.ok(&["put", "index:by_title:t:notes:gone", "null", "--raw"]);
     let told = kw.run(&["doctor"]).ended(10);
     assert!(told.contains("missing-entry index:by_title:t:notes:n2: "), "{told}");
     assert!(told.contains("orphaned-entry index:by_title:t:notes:gone: "), "{told}");

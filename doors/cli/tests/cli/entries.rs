@@ -265,3 +265,30 @@ fn looking_for_something_makes_no_store() {
     kw.ok(&["del", "user:7"]);
     assert!(!kw.path("data").exists());
 }
+
+#[test]
+fn plain_writes_leave_keywards_own_keys_alone() {
+    let kw = Sandbox::new();
+    let own = ["system:catalog", "index:a:b", "queue:q:m", "job:7", "agents:ada:default:k"];
+    for key in own {
+        let told = kw.fails(11, &["put", key, "{}"]);
+        assert!(told.starts_with(&format!("error: {key} ")), "{told}");
+        assert!(told.contains("hint: ") && told.contains("--raw"), "{told}");
+    }
+    assert!(!kw.path("data").exists(), "what is refused makes no store");
+    kw.ok(&["put", "agents:ada", "1"]);
+    // What locks keep is at keys like any other.
+    kw.ok(&["lock", "exec", "page", "--", "true"]);
+    for command in [&["put", "page", "1"][..], &["del", "page"]] {
+        let told = kw.fails(11, command);
+        assert!(told.contains("page is the root of locks"), "{told}");
+    }
+    kw.ok(&["put", "page:text", "1"]);
+    for key in own {
+        kw.fails(11, &["del", key]);
+    }
+    kw.fails(11, &["del", "--prefix", "", "--yes"]);
+    assert_eq!(kw.ok(&["get", "page:text"]), "1\n");
+    kw.ok(&["put", "index:a:b", "null", "--raw"]);
+    assert_eq!(kw.ok(&["del", "index:a:b", "--raw"]), "index:a:b  deleted\n");
+}

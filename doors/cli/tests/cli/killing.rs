@@ -25,7 +25,7 @@ fn notes(index: bool) -> Sandbox {
     let kw = Sandbox::new();
     kw.write("keyward.schema.toml", &schema("notes:{id}", false));
     let line = |n| format!("{{\"key\":\"notes:n{n:03}\",\"value\":{{\"title\":\"t{n}\"}}}}\n");
-    kw.run_with(&["import"], (0..RECORDS).map(line).collect::<String>()).ok();
+    kw.run_with(&["import", "--raw"], (0..RECORDS).map(line).collect::<String>()).ok();
     if index {
         kw.write("keyward.schema.toml", &schema("notes:{id}", true));
         kw.ok(&["migrate", "--yes"]);

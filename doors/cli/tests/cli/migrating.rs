@@ -25,7 +25,7 @@ pub fn notes() -> Sandbox {
     kw.write("keyward.schema.toml", SCHEMA);
     let line =
         |n| format!("{{\"key\":\"notes:n{n}\",\"value\":{{\"user\":\"u{n}\",\"title\":\"t\"}}}}\n");
-    kw.run_with(&["import"], (0..5).map(line).collect::<String>()).ok();
+    kw.run_with(&["import", "--raw"], (0..5).map(line).collect::<String>()).ok();
     kw
 }
 

@@ -363,7 +363,11 @@ fn a_registry_that_a_server_keeps_is_run_by_it() {
 #[test]
 fn entries_of_version_1_are_moved_at_once_and_told_before() {
     let (kw, _repository) = declared("");
-    kw.ok(&["put", "policy:Leave of absence", r#"{"title":"Leave of absence","fileNo":"868"}"#]);
+    let old = r#"{"title":"Leave of absence","fileNo":"868"}"#;
+    let put = ["put", "policy:Leave of absence", old];
+    let told = kw.fails(11, &put);
+    assert!(told.contains("belongs to the registry policies"), "{told}");
+    kw.ok(&[&put[..], &["--raw"]].concat());
     let told = kw.ok(&["registry", "migrate", "policies", "--dry-run", "--text"]);
     assert!(told.contains("Leave of absence  →  leave"), "{told}");
     assert!(told.ends_with("1 entry: 1 would be moved, 0 would be cleaned\n"), "{told}");

@@ -264,3 +264,47 @@ fn what_cannot_be_done_from_afar_says_where_it_can() {
     far.fails(1, &["get", "k"]);
     assert_eq!(far.here.ok(&["get", "k"]), "1\n");
 }
+
+#[test]
+fn nobody_gets_past_the_rules_from_afar() {
+    let far = Far::with_schema();
+    far.ok(&["record", "put", "users", r#"{"email":"ada@example.org"}"#, "--as", "ada"]);
+    far.ok(&["lock", "exec", "page", "--", "true"]);
+    let before = far.ok(&["export"]);
+    let line = "{\"key\":\"notes:n1\",\"value\":5}\n";
+    let url = format!("{}/app", far.url.replace("http", "keyward+http"));
+    let reserved = |ran: Ran| {
+        let told: Value = serde_json::from_str(&ran.fails(11)).unwrap();
+        assert_eq!(told["error"]["code"], "reserved", "{told}");
+    };
+    let commands = [
+        &["put", "user:ada:profile", "5"][..],
+        // No index, so that only the schema tells of it.
+        &["put", "notes:n1", "5"],
+        &["put", "system:catalog", "{}"],
+        &["put", "agents:ada:default:k", "5"],
+        &["put", "page", "5"],
+        &["del", "user:ada:profile"],
+        &["del", "--prefix", "user", "--yes"],
+    ];
+    for command in commands {
+        let command = [command, &["--json"]].concat();
+        reserved(far.here.run(&far.line(&command)));
+        reserved(far.here.run(&[&["-s", &url], &command[..]].concat()));
+    }
+    reserved(far.here.run_with(&far.line(&["import", "--json"]), line));
+    assert_eq!(far.ok(&["export"]), before);
+    far.ok(&["put", "user:ada:name", "1"]);
+
+    // A key that may not run the store is refused by the server, with --raw too.
+    let token = far.start_token.clone().unwrap();
+    let admin = far.with_key(&token, &["key", "create", "laptop", "--scope", "admin:*"]).ok();
+    let writer = far.with_key(admin.trim(), &["key", "create", "app", "--scope", "write:*"]).ok();
+    for command in commands {
+        reserved(far.with_key(writer.trim(), &[command, &["--json"]].concat()));
+    }
+    let put = ["put", "notes:n1", "5"];
+    far.with_key(writer.trim(), &[&put[..], &["--raw"]].concat()).fails_after(11);
+    reserved(far.with_key(admin.trim(), &[&put[..], &["--json"]].concat()));
+    far.with_key(admin.trim(), &[&put[..], &["--raw"]].concat()).ok();
+}

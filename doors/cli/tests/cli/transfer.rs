@@ -163,3 +163,16 @@ fn an_interrupted_import_says_how_far_it_came() {
     );
     assert_eq!(kw.ok(&["ls"]).lines().count(), 1_000);
 }
+
+#[test]
+fn a_line_that_belongs_to_keyward_is_refused_and_those_before_it_are_stored() {
+    let kw = Sandbox::new();
+    let lines = "{\"key\":\"a\",\"value\":1}\n{\"key\":\"system:catalog\",\"value\":{}}\n\
+                 {\"key\":\"b\",\"value\":1}\n";
+    let told = kw.run_with(&["import"], lines).fails(11);
+    assert!(told.starts_with("error: line 2: system:catalog belongs to Keyward"), "{told}");
+    assert!(told.contains("--raw") && told.contains("Imported before that: 1 entry."), "{told}");
+    assert_eq!(kw.ok(&["ls"]), "a\n");
+    kw.run_with(&["import", "--raw"], lines).fails_after(0);
+    assert_eq!(kw.ok(&["get", "b"]), "1\n");
+}

@@ -12,7 +12,7 @@ use keyward::Data;
 use keyward::agreements::{Options, Settings, Workspace};
 use keyward::models::Models;
 
-pub(crate) use claimed::{Claimed, claimed};
+pub(crate) use claimed::claimed;
 pub(crate) use upkeep::{LookDue, SELF};
 
 use crate::background::Tasks;

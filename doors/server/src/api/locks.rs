@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use keyward::locks::{
-    Broken, Error, Holder, LockPath, Locks, Mode, Renewal, Request, Root, Standing, Target, Ticket,
-    Tried, Who,
+    Broken, Error, Holder, LockPath, Mode, Renewal, Request, Root, Standing, Target, Ticket, Tried,
+    Who,
 };
-use keyward::{Commit, Cursor, Key, Tier};
+use keyward::rules::SparedRoots;
+use keyward::{Commit, Cursor, Key};
 use serde_json::json;
 
-use super::reach::{admit_root, is_shown};
+use super::reach::{admit_root, is_shown, refused};
 use crate::auth::{Identity, Need, Target as Place};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -214,8 +215,8 @@ pub(crate) enum Roots {
 pub(crate) struct Fenced<'t> {
     /// The lock, and the index of its check.
     lock: Option<(&'t Ticket, usize)>,
-    /// The keys that must be no roots, and the index of the first of their checks.
-    spared: (Vec<Key>, usize),
+    /// The roots that it spares.
+    spared: SparedRoots,
 }
 
 impl<'t> Fenced<'t> {
@@ -234,39 +235,19 @@ impl<'t> Fenced<'t> {
             }
             None => None,
         };
-        let first = commit.checks.len();
-        let keys: Vec<Key> = match roots {
-            Roots::Spared => commit.writes.iter().map(|write| write.key().clone()).collect(),
-            Roots::Reached => Vec::new(),
-        };
-        let checks = keys.iter().map(Locks::is_no_root);
-        let (store, touched) = (served.store(), first + 2 * keys.len());
-        if store.capabilities().tier() == Tier::Atomic && touched <= store.limits().commit_keys_max
-        {
-            commit.checks.extend(checks);
-            return Ok((commit, Self { lock, spared: (keys, first) }));
-        }
-        // Where the checks do not fit into the commit, they are made before it. A root that comes to be in
-        // between goes on after its tokens.
-        let marks: Vec<Key> = checks.map(|check| check.key).collect();
-        for some in marks.chunks(store.limits().get_keys_max.max(1)) {
-            let found = store.get_many(some).await?;
-            if let Some(at) = found.iter().position(Option::is_some) {
-                let root =
-                    marks.iter().position(|mark| *mark == some[at]).and_then(|at| keys.get(at));
-                return Err(root.map_or_else(|| is_root("this key"), is_root));
+        let spared = match roots {
+            Roots::Spared => {
+                let spared = SparedRoots::add(served.store(), &mut commit).await?;
+                spared.map_err(refused)?
             }
-        }
-        Ok((commit, Self { lock, spared: (Vec::new(), first) }))
+            Roots::Reached => SparedRoots::none(),
+        };
+        Ok((commit, Self { lock, spared }))
     }
 
     /// Says why, if a commit failed for what was added to it.
     pub async fn check(&self, served: &Served, failed: &[usize]) -> Result<()> {
-        let (keys, first) = &self.spared;
-        let root = failed.iter().find_map(|at| keys.get(at.checked_sub(*first)?));
-        if let Some(root) = root {
-            return Err(is_root(root));
-        }
+        self.spared.check(failed).map_err(refused)?;
         match &self.lock {
             Some((ticket, at)) if failed.contains(at) => {
                 Err(served.locks()?.refused(ticket).await.into())
@@ -274,10 +255,4 @@ impl<'t> Fenced<'t> {
             _ => Ok(()),
         }
     }
-}
-
-/// Why a root of locks is not written.
-pub(super) fn is_root(key: impl std::fmt::Display) -> Problem {
-    Problem::new("reserved", format!("{key} is the root of locks and holds their catalog"))
-        .hint("Keep what is locked at another key, such as one below it.")
 }

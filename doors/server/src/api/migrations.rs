@@ -79,7 +79,7 @@ pub(crate) async fn begin(
 pub(crate) fn examine(who: &Identity, served: &Served, repair: bool) -> Result<()> {
     admit(who, served)?;
     let doctor = Doctor::new(served.records.clone())
-        .knowing(served.lock_roots.iter().cloned())
+        .knowing(served.rules.lock_roots().iter().cloned())
         .repair(repair)
         .pausing(Waiting);
     let began = served.examination.begin(|progress| async move {

@@ -126,7 +126,7 @@ pub(crate) async fn resume(
 /// Refuses to put something into a queue, or take something out of it, that a workspace works off: what
 /// stands there is done in somebody's name, for whom the workspace itself asks for other scopes.
 pub(super) fn refuse_tasks(served: &Served, queue: &str) -> Result<()> {
-    match served.workspace() {
+    match served.rules.workspace() {
         Some(workspace) if queue == agreements::QUEUE => {
             let detail = format!("the workspace {workspace} works off the queue {queue}");
             Err(Problem::new("reserved", detail)

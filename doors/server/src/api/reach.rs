@@ -14,9 +14,9 @@
 //! has done, nobody reaches, whichever store it lies in.
 
 use keyward::agents::SPACE;
-use keyward::{Key, KeyRange, Prefix, is_reserved};
+use keyward::rules::{Keeper, Reserved};
+use keyward::{Key, KeyRange, Prefix};
 
-use super::locks::is_root;
 use super::sight::Sight;
 use crate::auth::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
@@ -32,7 +32,10 @@ const OF_THE_SERVER: [&str; 2] = ["server", "idempotency"];
 /// does not depend on what is stored.
 pub(crate) fn admit(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<()> {
     admit_any(who, served, key, need)?;
-    if need > Need::Read && served.holds_locks(key) { Err(is_root(key)) } else { Ok(()) }
+    if need > Need::Read && served.rules.holds_locks(key) {
+        return Err(refused(Reserved { key: key.clone(), keeper: Keeper::Locks }));
+    }
+    Ok(())
 }
 
 /// The same for keys that may be roots of locks.
@@ -43,7 +46,7 @@ fn admit_any(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<(
     who.require(need, &Target::Store(&served.name))?;
     let first = key.first();
     if first == MACHINERY {
-        return Err(machinery(key));
+        return Err(refused(Reserved { key: key.clone(), keeper: Keeper::Machinery }));
     }
     if let Some(user) = who.caller().user_id() {
         let mut segments = key.segments();
@@ -57,21 +60,10 @@ fn admit_any(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<(
     if need == Need::Read {
         return readable(who, served, key);
     }
-    kept_elsewhere(served, key)?;
-    if is_reserved(&first) {
-        return Err(machinery(key));
+    match served.rules.keeper(key) {
+        Some(keeper) => Err(refused(Reserved { key: key.clone(), keeper })),
+        None => Ok(()),
     }
-    if let Some(space) = served.space_of(key) {
-        let detail = format!("{key} is a record of the space {space}");
-        return Err(Problem::new("reserved", detail).hint(match space {
-            SPACE => "Write it as an agent's entry, through /v1/agents.".to_owned(),
-            _ => format!(
-                "Write it as a record, so that its indexes stay right: \
-                 /v1/spaces/{space}/records/{key}"
-            ),
-        }));
-    }
-    Ok(())
 }
 
 /// Refuses a record that its space does not let the caller read, as the space itself does.
@@ -79,7 +71,7 @@ fn readable(who: &Identity, served: &Served, key: &Key) -> Result<()> {
     if who.caller().is_operator() {
         return Ok(());
     }
-    match served.space_of(key) {
+    match served.rules.space_of(key) {
         Some(space) => Ok(served.records.space(space, who.caller())?.admit_read(key)?),
         None => Ok(()),
     }
@@ -90,7 +82,7 @@ fn readable(who: &Identity, served: &Served, key: &Key) -> Result<()> {
 /// own: who holds what of others, and what is shared, is not for them to see.
 pub(crate) fn admit_root(who: &Identity, served: &Served, root: &Key, need: Need) -> Result<()> {
     admit_any(who, served, root, need)?;
-    if let Some(workspace) = served.workspace().filter(|_| served.is_page(root)) {
+    if let Some(workspace) = served.rules.workspace().filter(|_| served.rules.is_page(root)) {
         who.require(need, &Target::Agreements { workspace, store: &served.name })?;
     }
     match who.caller().user_id() {
@@ -147,9 +139,12 @@ pub(crate) fn admit_raw(who: &Identity, served: &Served, key: &Key, need: Need) 
     }
     who.require(need, &Target::Store(&served.name))?;
     if closed_to(who, served).iter().any(|root| KeyRange::subtree(root).contains(key)) {
-        return Err(machinery(key));
+        return Err(refused(Reserved { key: key.clone(), keeper: Keeper::Machinery }));
     }
-    if need > Need::Read { kept_elsewhere(served, key) } else { Ok(()) }
+    match served.rules.system_of(key).filter(|_| need > Need::Read) {
+        Some(keeper) => Err(refused(Reserved { key: key.clone(), keeper })),
+        None => Ok(()),
+    }
 }
 
 /// Lets a caller scan or watch a range as an engine does, and gives what of it they see.
@@ -187,26 +182,28 @@ fn closed_to(who: &Identity, served: &Served) -> Vec<Key> {
     }
 }
 
-fn machinery(key: &Key) -> Problem {
-    let detail = format!("{key} belongs to Keyward's own machinery");
-    Problem::new("reserved", detail).hint("Use a key that begins with another word.")
-}
-
-/// Refuses to write keys of a registry or a workspace past it.
-fn kept_elsewhere(served: &Served, key: &Key) -> Result<()> {
-    let (owner, hint) = if let Some(registry) = served.registry_of(key) {
-        let hint = format!(
+/// Why a key is not written, and how it is.
+pub(super) fn refused(reserved: Reserved) -> Problem {
+    let key = &reserved.key;
+    let hint = match &reserved.keeper {
+        Keeper::Space(space) if space == SPACE => {
+            "Write it as an agent's entry, through /v1/agents.".to_owned()
+        }
+        Keeper::Space(space) => format!(
+            "Write it as a record, so that its indexes stay right: /v1/spaces/{space}/records/{key}"
+        ),
+        Keeper::Registry(registry) => format!(
             "Change the documents where they are kept, and run the registry: \
              POST /v1/registries/{registry}/runs"
-        );
-        (format!("registry {registry}"), hint)
-    } else if let Some(workspace) = served.workspace_of(key) {
-        let hint = format!("Change it through its workspace: /v1/agreements/{workspace}");
-        (format!("workspace {workspace}"), hint)
-    } else {
-        return Ok(());
+        ),
+        Keeper::Workspace(workspace) => {
+            let workspace = workspace.as_deref().unwrap_or("{workspace}");
+            format!("Change it through its workspace: /v1/agreements/{workspace}")
+        }
+        Keeper::Locks => "Keep what is locked at another key, such as one below it.".to_owned(),
+        _ => "Use a key that begins with another word.".to_owned(),
     };
-    Err(Problem::new("reserved", format!("{key} belongs to the {owner}")).hint(hint))
+    Problem::new("reserved", reserved.to_string()).hint(hint)
 }
 
 fn foreign(user: &str) -> Problem {

@@ -1,7 +1,7 @@
 //! Which declared spaces a caller reaches.
 
-use keyward::agents;
 use keyward::records::Space;
+use keyward::rules::admit_space;
 use keyward::schema::{Published, Schema, Space as Declaration};
 
 use crate::auth::{Identity, Need, Target};
@@ -25,10 +25,11 @@ impl Reached<'_> {
     /// that they have what makes them entries.
     pub fn require(&self, who: &Identity, need: Need) -> Result<()> {
         who.require(need, &Target::Space { space: self.name(), store: &self.served.name })?;
-        if need > Need::Read && self.name() == agents::SPACE {
-            let detail = format!("the space {} holds agents' entries", self.name());
-            return Err(Problem::new("reserved", detail)
-                .hint("Write them through /v1/agents/namespaces/{namespace}/entries/{key}."));
+        if need > Need::Read {
+            admit_space(self.name()).map_err(|error| {
+                Problem::from(error)
+                    .hint("Write them through /v1/agents/namespaces/{namespace}/entries/{key}.")
+            })?;
         }
         Ok(())
     }

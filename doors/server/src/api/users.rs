@@ -120,7 +120,7 @@ async fn belongings(app: &App, user: &str) -> Result<Vec<(String, Belongings)>> 
             _ => served.records.belongings(user)?,
         };
         let belongings = belongings
-            .sparing(served.lock_roots.iter().cloned())
+            .sparing(served.rules.lock_roots().iter().cloned())
             .sparing_keys(roots_in_use(served, user).await?);
         theirs.push((served.name.clone(), belongings));
     }

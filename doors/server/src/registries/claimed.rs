@@ -1,7 +1,8 @@
 //! What of a store belongs to a registry: nobody writes it but its runs.
 
+use keyward::rules::RegistryKeys;
 use keyward::schema::Space;
-use keyward::{Data, Key, KeyRange, Pattern, PatternSet, Prefix};
+use keyward::{Data, PatternSet};
 
 use super::{store_of, unkept};
 use crate::config::{Config, RegistryConfig};
@@ -10,55 +11,18 @@ use crate::problem::Result;
 /// What else the first segment of a key says: whose it is.
 const OWNERS: [&str; 2] = ["user", "shared"];
 
-/// The keys of one registry.
-#[derive(Debug)]
-pub(crate) struct Claimed {
-    registry: String,
-    /// Entries, what is known of the last run, the queue and its dead letters.
-    patterns: Vec<Pattern>,
-    /// What it keeps for itself, and all below.
-    own: Vec<Key>,
-}
-
-impl Claimed {
-    fn new(one: &RegistryConfig) -> Result<Self> {
-        let prefix = one.settings.prefix.as_deref();
-        if let Some(word) = prefix.filter(|prefix| OWNERS.contains(prefix)) {
-            let reason = format!("keys below {word} belong to users; choose another prefix");
-            return Err(unkept(&one.name, &reason));
-        }
-        if prefix.is_some_and(|prefix| prefix.contains(['{', '}', '[', ']'])) {
-            let reason = "braces and brackets stand for parts of keys; choose another prefix";
-            return Err(unkept(&one.name, &reason));
-        }
-        let root = prefix.map_or_else(Prefix::all, |prefix| Prefix::from_segments([prefix]));
-        let shapes =
-            ["policy:{policy}", "metadata:sync:{what}", "queue:{policy}", "dead-letter:{policy}"];
-        let patterns = shapes.iter().map(|shape| {
-            Pattern::parse(&format!("{root}{shape}")).map_err(|error| unkept(&one.name, &error))
-        });
-        let own = [
-            Key::from_segments(["system", "registry", &one.name]),
-            Key::from_segments(["system", "registry-of", prefix.unwrap_or_default()]),
-        ];
-        let own = own.into_iter().map(|key| key.map_err(|error| unkept(&one.name, &error)));
-        Ok(Self {
-            registry: one.name.clone(),
-            patterns: patterns.collect::<Result<_>>()?,
-            own: own.collect::<Result<_>>()?,
-        })
+/// The keys of one registry; refused if its prefix cannot be one.
+fn keys(one: &RegistryConfig) -> Result<RegistryKeys> {
+    let prefix = one.settings.prefix.as_deref();
+    if let Some(word) = prefix.filter(|prefix| OWNERS.contains(prefix)) {
+        let reason = format!("keys below {word} belong to users; choose another prefix");
+        return Err(unkept(&one.name, &reason));
     }
-
-    /// The registry's name.
-    pub fn registry(&self) -> &str {
-        &self.registry
+    if prefix.is_some_and(|prefix| prefix.contains(['{', '}', '[', ']'])) {
+        let reason = "braces and brackets stand for parts of keys; choose another prefix";
+        return Err(unkept(&one.name, &reason));
     }
-
-    /// Whether a key is one of the registry's.
-    pub fn covers(&self, key: &Key) -> bool {
-        self.patterns.iter().any(|pattern| pattern.matches(key))
-            || self.own.iter().any(|own| KeyRange::subtree(own).contains(key))
-    }
+    RegistryKeys::new(&one.name, prefix).map_err(|error| unkept(&one.name, &error))
 }
 
 /// What the registries of a store keep there. Refused if a key could be claimed twice: by two of them, or
@@ -68,7 +32,7 @@ pub(crate) fn claimed<'s>(
     spaces: impl Iterator<Item = &'s Space>,
     data: &Data,
     config: &Config,
-) -> Result<Vec<Claimed>> {
+) -> Result<Vec<RegistryKeys>> {
     let mut all = Vec::new();
     let mut taken = PatternSet::default();
     for space in spaces {
@@ -79,8 +43,8 @@ pub(crate) fn claimed<'s>(
         if store_of(one, data)? != store {
             continue;
         }
-        let claimed = Claimed::new(one)?;
-        for pattern in &claimed.patterns {
+        let claimed = keys(one)?;
+        for pattern in claimed.patterns() {
             taken.add(pattern.clone()).map_err(|clash| unkept(&one.name, &clash))?;
         }
         all.push(claimed);
@@ -90,6 +54,7 @@ pub(crate) fn claimed<'s>(
 
 #[cfg(test)]
 mod tests {
+    use keyward::Key;
     use keyward::registry::{Repository, Settings};
     use keyward::schema::Schema;
 
@@ -101,7 +66,7 @@ mod tests {
         RegistryConfig { name: name.to_owned(), settings, cache: "cache".into() }
     }
 
-    fn found(schema: &str, registries: Vec<RegistryConfig>) -> Result<Vec<Claimed>> {
+    fn found(schema: &str, registries: Vec<RegistryConfig>) -> Result<Vec<RegistryKeys>> {
         let data = Data::new(Schema::parse(schema, "schema.toml").unwrap());
         let config = Config { registries, ..Config::default() };
         claimed("app", data.schema().spaces.iter(), &data, &config)
@@ -114,7 +79,7 @@ mod tests {
         let plain = found(STORE, vec![registry("p", None), registry("k", Some("k r"))]).unwrap();
         let of = |key: &str| {
             let key = Key::parse(key).unwrap();
-            plain.iter().find(|claimed| claimed.covers(&key)).map(Claimed::registry)
+            plain.iter().find(|claimed| claimed.covers(&key)).map(RegistryKeys::registry)
         };
         for key in [
             "policy:a",

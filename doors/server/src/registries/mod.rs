@@ -12,7 +12,7 @@ use keyward::registry::{Options, Progress, Registry, SyncOptions, Synced, Trigge
 use keyward::{Data, Key};
 use tokio::sync::{Notify, broadcast};
 
-pub(crate) use claimed::{Claimed, claimed};
+pub(crate) use claimed::claimed;
 pub(crate) use course::{Course, Stage};
 
 use crate::background::{Pauses, Tasks};

@@ -117,7 +117,7 @@ impl Sandbox {
         let lines: String = entries
             .map(|(key, value)| format!("{}\n", serde_json::json!({"key": key, "value": value})))
             .collect();
-        self.ok(&["-s", STORE, "import"], &lines);
+        self.ok(&["-s", STORE, "import", "--raw"], &lines);
         self.ok(&["migrate", "--yes"], "");
     }
 

@@ -154,6 +154,6 @@ fn conclude(salvaged: &Salvaged) -> Result {
     };
     Err(Failure::new(Exit::Corrupt, "corrupt", message).hint(
         "What was read is exported. Keep a copy of the damaged store, and import the lines into a new \
-         one: keyward -s embedded:NEW import FILE.",
+         one: keyward -s embedded:NEW import FILE --raw.",
     ))
 }

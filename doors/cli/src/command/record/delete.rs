@@ -47,6 +47,7 @@ struct Deleted<'d> {
 }
 
 pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Result {
+    reach.admit_write(&arguments.address.space)?;
     if arguments.prefix || arguments.all {
         return delete_several(&arguments, reach, output).await;
     }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use keyward::records::{Caller, Space};
+use keyward::rules::admit_space;
 use keyward::schema::Space as Declaration;
 use keyward::{Data, Limits};
 
@@ -75,6 +76,7 @@ impl Reach {
         space: &str,
         attempt: impl AsyncFnOnce(&Space) -> Result,
     ) -> Result<Space> {
+        self.admit_write(space)?;
         if let Some(found) = self.data.existing_space(space, &self.caller).await? {
             return Ok(found);
         }
@@ -86,6 +88,11 @@ impl Reach {
     /// The limits of the store that a space lives in, which need not be there.
     pub async fn limits(&self, space: &str) -> Result<Limits> {
         Ok(self.data.limits(self.data.store_of(space)?).await?)
+    }
+
+    /// Refuses to change what is in a space whose records are written by something else.
+    pub fn admit_write(&self, space: &str) -> Result {
+        Ok(admit_space(space)?)
     }
 
     /// A space whose store must be there.

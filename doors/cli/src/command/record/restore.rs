@@ -26,6 +26,7 @@ pub struct Arguments {
 
 pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Result {
     let values = arguments.address.bindings(reach)?;
+    reach.admit_write(&arguments.address.space)?;
     let space = reach.existing(&arguments.address.space).await?;
     let key = space.key(values)?;
     let expect = if_match(arguments.if_match.as_deref());
