@@ -19,6 +19,7 @@ unique = true
 scope = "shared"
 [locks.page]
 root = "page:{id}"
+paths = []
 "#;
 
 fn key(text: &str) -> Key {
