@@ -34,6 +34,7 @@ mod records;
 mod registry;
 mod remote;
 mod repository;
+mod rules;
 mod sandbox;
 mod schemas;
 mod serving;

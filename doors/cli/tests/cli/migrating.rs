@@ -144,7 +144,7 @@ fn two_schemas_that_give_one_name_to_different_spaces_are_told() {
 #[test]
 fn records_get_the_keys_of_a_new_pattern() {
     let kw = notes();
-    kw.ok(&["put", "notes:homeless", "{}"]);
+    kw.ok(&["put", "notes:homeless", "{}", "--raw"]);
     let schema = SCHEMA.replace("notes:{id}", "user:{user}:notes:{id}");
     kw.write("keyward.schema.toml", &schema);
     let rekey = ["migrate", "rekey", "notes", "--from", "notes:{id}", "--field", "user=user"];
@@ -163,7 +163,7 @@ fn records_get_the_keys_of_a_new_pattern() {
 #[test]
 fn a_dry_run_tells_what_the_real_run_could_not_do() {
     let kw = notes();
-    kw.ok(&["put", "notes:odd", r#"{"title":7}"#]);
+    kw.ok(&["put", "notes:odd", r#"{"title":7}"#, "--raw"]);
     let transform = ["migrate", "transform", "notes", "--set", "title=7"];
     let would = kw.ok(&transform);
     assert!(would.contains("could not: 5\n  notes:n0: the value does not fit"), "{would}");

@@ -3,7 +3,8 @@
 //! A credential that is bound to a user reaches what lies below `user:{its user}`, and reads what
 //! lies below `shared`; of the records among them, what the roles and the owner rule of their space let
 //! them read. Nobody reaches Keyward's own keys below `system`, and nobody writes keys that are made by
-//! something else: records of declared spaces, their indexes, locks, queues, registries, workspaces.
+//! something else: records of declared spaces, their indexes, locks, queues, registries, workspaces. Which
+//! keys these are is for [`keyward::rules`] to say, as it is for the command.
 //! The catalog of a root that no lock tree declares looks like any entry: commits check for it
 //! (`api/locks.rs`).
 //!
