@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use keyward::locks::{
-    Broken, Error, Holder, LockPath, Mode, Renewal, Request, Root, Standing, Target, Ticket, Tried,
-    Who,
+    Broken, Error, Holder, LockPath, Locks, Mode, Renewal, Request, Root, Standing, Target, Ticket,
+    Tried, Who,
 };
-use keyward::rules::SparedRoots;
+use keyward::rules::{Keeper, Reserved, SparedRoots};
 use keyward::{Commit, Cursor, Key};
 use serde_json::json;
 
@@ -255,4 +255,18 @@ impl<'t> Fenced<'t> {
             _ => Ok(()),
         }
     }
+}
+
+/// Refuses keys of which one is a root of locks, as far as that is known now.
+pub(super) async fn refuse_roots(served: &Served, keys: &[Key]) -> Result<()> {
+    let store = served.store();
+    for some in keys.chunks(store.limits().get_keys_max.max(1)) {
+        let marks: Vec<Key> = some.iter().map(|key| Locks::is_no_root(key).key).collect();
+        let found = store.get_many(&marks).await?;
+        let root = some.iter().zip(&found).find(|(_, mark)| mark.is_some());
+        if let Some((root, _)) = root {
+            return Err(refused(Reserved { key: root.clone(), keeper: Keeper::Locks }));
+        }
+    }
+    Ok(())
 }

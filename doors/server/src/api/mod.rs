@@ -5,6 +5,7 @@ pub(crate) mod agreements;
 pub(crate) mod batches;
 pub(crate) mod cache;
 pub(crate) mod claims;
+pub(crate) mod clearing;
 pub(crate) mod commits;
 pub(crate) mod dead_letters;
 pub(crate) mod entries;

@@ -13,6 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{empty, json, written};
+use super::clearing;
 use super::conditional::{etag, is_known, precondition};
 use super::request::{At, Content, Parameters, key, prefix};
 use super::text::{self, Object, quoted};
@@ -27,7 +28,9 @@ pub(crate) const PAGE_MAX: usize = 1_000;
 const PAGE_DEFAULT: usize = 100;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(get, put, patch, delete)).routes(routes!(list))
+    OpenApiRouter::new()
+        .routes(routes!(get, put, patch, delete))
+        .routes(routes!(list, clearing::clear_entries))
 }
 
 /// How an entry is shown or given.

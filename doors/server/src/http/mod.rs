@@ -9,6 +9,7 @@ mod batches;
 mod body;
 mod cache;
 mod claims;
+mod clearing;
 mod commits;
 mod conditional;
 pub(crate) mod content_type;

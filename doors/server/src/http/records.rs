@@ -12,6 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{changed, empty, json, location};
+use super::clearing;
 use super::conditional::{etag, is_known, precondition};
 use super::entries::{Stored, View, page_limit};
 use super::questions::field;
@@ -29,7 +30,11 @@ use crate::auth::Identity;
 use crate::problem::{Problem, ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(get, put, patch, delete)).routes(routes!(list, create))
+    OpenApiRouter::new().routes(routes!(get, put, patch, delete)).routes(routes!(
+        list,
+        create,
+        clearing::clear_records
+    ))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

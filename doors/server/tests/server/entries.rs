@@ -272,3 +272,55 @@ async fn what_cannot_be_stored_is_refused() {
     refused(404, "not-found", server.get("/v1/none")).await;
     refused(404, "not-found", server.get(ADA)).await;
 }
+
+#[tokio::test]
+async fn entries_below_a_prefix_are_removed_when_their_number_is_confirmed() {
+    let server = Running::new().await;
+    for n in 0..5 {
+        answered(200, server.put(&format!("/v1/stores/main/entries/team:a:{n}"), "1")).await;
+    }
+    answered(200, server.put("/v1/stores/main/entries/team:b:0", "1")).await;
+    let entries = "/v1/stores/main/entries";
+    let clear = |more: &str| server.request(Method::DELETE, &format!("{entries}?{more}"));
+    refused(400, "invalid", server.request(Method::DELETE, entries)).await;
+    let problem = refused(409, "unconfirmed", clear("prefix=team:a:")).await;
+    assert_eq!(problem["count"], 5, "{problem}");
+    refused(409, "unconfirmed", clear("prefix=team:a:&confirm=4")).await;
+    refused(403, "reserved", clear("prefix=system:&confirm=0")).await;
+    let counted = told(200, clear("prefix=team:a:&dry_run=true")).await;
+    assert_eq!(counted, json!({ "count": 5, "removed": 0 }));
+    let removed = told(200, clear("prefix=team:a:&confirm=5")).await;
+    assert_eq!(removed, json!({ "count": 5, "removed": 5 }));
+    let left = told(200, server.get(&format!("{entries}?prefix=team:"))).await;
+    assert_eq!(left["items"], json!([{ "key": "team:b:0" }]));
+    // A root of locks is not removed past its locks, and nothing beside it is then.
+    let lock = server.post("/v1/stores/main/locks/acquire", r#"{"root":"team:b:root"}"#);
+    answered(200, lock).await;
+    refused(403, "reserved", clear("prefix=team:&confirm=2")).await;
+    answered(200, server.get(&format!("{entries}/team:b:0"))).await;
+}
+
+#[tokio::test]
+async fn entries_of_others_and_of_spaces_are_not_removed_by_their_prefix() {
+    let server = crate::spaces::served().await;
+    let note = "/v1/spaces/notes/records/user:ada:notes:n1";
+    answered(201, server.put(note, r#"{"title":"t"}"#)).await;
+    for key in ["user:ada:x", "user:bob:x", "shared:x"] {
+        answered(200, server.put(&format!("/v1/stores/app/entries/{key}"), "1")).await;
+    }
+    let admin = server.admin().await;
+    let ada = server.key(&admin, &json!({ "name": "a", "user": "ada" })).await.secret;
+    let clear = |prefix: &str, count: usize| {
+        let path = format!("/v1/stores/app/entries?prefix={prefix}&confirm={count}");
+        server.request(Method::DELETE, &path).bearer_auth(&ada)
+    };
+    refused(403, "forbidden", clear("user:bob:", 1)).await;
+    refused(403, "forbidden", clear("shared:", 1)).await;
+    refused(403, "forbidden", clear("", 3)).await;
+    // A record is removed as one, and nothing is removed beside it.
+    refused(403, "reserved", clear("user:ada:", 2)).await;
+    for key in ["user:ada:x", "user:bob:x", "shared:x"] {
+        let read = server.get(&format!("/v1/stores/app/entries/{key}"));
+        answered(200, read.bearer_auth(&admin.secret)).await;
+    }
+}

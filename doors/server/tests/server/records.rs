@@ -214,3 +214,45 @@ async fn a_listing_is_paged_by_a_cursor_of_its_own() {
     refused(400, "bad-query", list("&budget=0")).await;
     refused(400, "invalid", list("&limit=1001")).await;
 }
+
+#[tokio::test]
+async fn records_below_a_prefix_are_removed_when_their_number_is_confirmed() {
+    let server = served().await;
+    for key in ["user:ada:notes:a", "user:ada:notes:b", "user:bob:notes:a"] {
+        let path = format!("/v1/spaces/notes/records/{key}");
+        answered(201, server.put(&path, r#"{"title":"t"}"#)).await;
+    }
+    let notes = "/v1/spaces/notes/records";
+    let clear = |more: &str| server.request(Method::DELETE, &format!("{notes}?{more}"));
+    // All are not meant by saying nothing.
+    refused(400, "invalid", server.request(Method::DELETE, notes)).await;
+    refused(400, "invalid", clear("prefix=user:ada:&all=true")).await;
+    for wrong in ["prefix=user:ada:", "prefix=user:ada:&confirm=1"] {
+        let problem = refused(409, "unconfirmed", clear(wrong)).await;
+        assert_eq!(problem["count"], 2, "{problem}");
+    }
+    let counted = told(200, clear("prefix=user:ada:&dry_run=true")).await;
+    assert_eq!(counted, json!({ "count": 2, "removed": 0 }));
+    refused(400, "invalid", clear("prefix=user:ada:&confirm=2").header("idempotency-key", "k"))
+        .await;
+    let removed = told(200, clear("prefix=user:ada:&confirm=2")).await;
+    assert_eq!(removed, json!({ "count": 2, "removed": 2 }));
+    let left = told(200, server.get(notes)).await;
+    assert_eq!(left["items"], json!([{ "key": "user:bob:notes:a" }]));
+    // Indexes know of it.
+    let query =
+        server.post("/v1/spaces/notes/query", r#"{"index":"notes_by_title","owner":"ada"}"#);
+    assert_eq!(told(200, query).await["records"], json!([]));
+
+    let admin = server.admin().await;
+    let eve = server.key(&admin, &json!({ "name": "e", "user": "eve" })).await.secret;
+    let reader = server.key(&admin, &json!({ "name": "r", "scopes": ["read:*"] })).await.secret;
+    let bobs = "prefix=user:bob:&confirm=1";
+    refused(403, "forbidden", clear(bobs).bearer_auth(&reader)).await;
+    let said = clear(bobs).bearer_auth(&eve).send().await.unwrap();
+    assert!(said.status().is_client_error(), "{}", said.status());
+    let own = told(200, clear("prefix=&confirm=0").bearer_auth(&eve)).await;
+    assert_eq!(own, json!({ "count": 0, "removed": 0 }));
+    answered(200, server.get(&format!("{notes}/user:bob:notes:a")).bearer_auth(&admin.secret))
+        .await;
+}

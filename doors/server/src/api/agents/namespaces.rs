@@ -3,9 +3,10 @@
 use keyward::agents::{NamespaceStats, Namespaces, SPACE, Settings};
 
 use super::{Behalf, Reached, user};
+use crate::api::clearing::{Cleared, Confirmation};
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
-use crate::problem::{Problem, Result};
+use crate::problem::Result;
 
 /// A page of the namespaces that have entries, in order. A credential for some namespaces is told of
 /// those alone.
@@ -51,26 +52,6 @@ pub(crate) async fn configure(
     Ok(reached.namespace.configure(settings).await?)
 }
 
-/// Whether it is known how much is to be removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Confirmation {
-    /// Nothing is removed; how much it would be is told.
-    DryRun,
-    /// So many entries.
-    Count(usize),
-    /// Nobody said how many.
-    Missing,
-}
-
-/// What was removed of a namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cleared {
-    /// How many entries there were.
-    pub count: usize,
-    /// How many are gone.
-    pub removed: usize,
-}
-
 /// Removes all entries of a namespace whose keys start with `prefix`, if it is confirmed how many these
 /// are. Their history stays for as long as it is kept.
 pub(crate) async fn clear(
@@ -83,21 +64,9 @@ pub(crate) async fn clear(
     let below = prefix.to_owned();
     let count =
         reached.beside(who, |namespace| async move { namespace.count(&below).await }).await?;
-    let unconfirmed = |detail: String| {
-        Problem::new("unconfirmed", detail)
-            .hint(format!(
-                "Send it again with confirm={count}, if that is meant; nothing was done."
-            ))
-            .with("count", count)
+    let removed = match confirmation.check(count, "entries")? {
+        true => reached.namespace.clear(prefix).await?,
+        false => 0,
     };
-    match confirmation {
-        Confirmation::DryRun => Ok(Cleared { count, removed: 0 }),
-        Confirmation::Missing => Err(unconfirmed(format!("{count} entries would be removed"))),
-        Confirmation::Count(said) if said != count => {
-            Err(unconfirmed(format!("{count} entries would be removed, not {said}")))
-        }
-        Confirmation::Count(_) => {
-            Ok(Cleared { count, removed: reached.namespace.clear(prefix).await? })
-        }
-    }
+    Ok(Cleared { count, removed })
 }

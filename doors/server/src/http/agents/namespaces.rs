@@ -19,8 +19,9 @@ use super::super::text::{Object, quoted};
 use super::document::AgentNames;
 use super::life::SECONDS_MAX;
 use super::{Acting, ActingHeaders, OfUser};
-use crate::api::agents::namespaces::{self, Cleared, Confirmation};
+use crate::api::agents::namespaces;
 use crate::api::agents::reach;
+use crate::api::clearing::{Cleared, Confirmation};
 use crate::app::App;
 use crate::auth::Identity;
 use crate::problem::{Problem, ProblemAnswers, Result};
@@ -162,11 +163,7 @@ async fn clear(
     Parameters(asked): Parameters<ClearParameters>,
 ) -> Result<Response<Body>> {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
-    let confirmation = match (asked.dry_run, asked.confirm) {
-        (true, _) => Confirmation::DryRun,
-        (false, Some(count)) => Confirmation::Count(count),
-        (false, None) => Confirmation::Missing,
-    };
+    let confirmation = Confirmation::of(asked.dry_run, asked.confirm);
     let cleared = namespaces::clear(&who, &reached, &asked.prefix, confirmation).await?;
     let Cleared { count, removed } = cleared;
     answer(&AgentCleared { count, removed })
