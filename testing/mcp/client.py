@@ -1,7 +1,7 @@
 """The Python client against a server: what an agent does, end to end.
 
     client.py URL                   over HTTP
-    client.py -- COMMAND...         over standard input and output
+    client.py -- COMMAND...         over standard input and output; --user NAME is added to the command
 
 Both as a client of the newest revision and as one of the revisions before it.
 """
@@ -108,14 +108,14 @@ async def forty(server, mode):
     """Forty who write at the same time, each on a connection of its own."""
 
     async def one(n):
-        async with Client(server(), mode=mode) as client:
+        async with Client(server("crowd"), mode=mode) as client:
             entry = {"namespace": f"crowd:{mode}", "key": f"k{n}", "value": n}
             told(await client.call_tool("agent_set", entry))
             part = {"namespace": f"crowd:{mode}", "key": "board", "value": n, "metadata": {f"w{n}": n}}
             told(await client.call_tool("agent_set", part))
 
     await asyncio.gather(*(one(n) for n in range(40)))
-    async with Client(server(), mode=mode) as client:
+    async with Client(server("crowd"), mode=mode) as client:
         keys = told(await client.call_tool("agent_keys", {"namespace": f"crowd:{mode}"}))["keys"]
         assert len(keys) == 41, keys
         board = told(await client.call_tool("agent_get", {"namespace": f"crowd:{mode}", "key": "board"}))
@@ -125,7 +125,7 @@ async def forty(server, mode):
 async def run(server):
     for mode in [NEWEST, "legacy", "auto"]:
         name = f"m{mode.replace('-', '')}"
-        async with Client(server(), mode=mode, elicitation_callback=agree) as client:
+        async with Client(server(name), mode=mode, elicitation_callback=agree) as client:
             if mode != NEWEST:
                 assert client.server_info.name == "keyward", client.server_info
             if mode == "auto":
@@ -144,9 +144,13 @@ async def run(server):
 def main():
     match sys.argv[1:]:
         case ["--", command, *arguments]:
-            asyncio.run(run(lambda: StdioServerParameters(command=command, args=arguments)))
+            # Over standard input and output an agent reaches one user's records.
+            def started(user):
+                return StdioServerParameters(command=command, args=[*arguments, "--user", user])
+
+            asyncio.run(run(started))
         case [url]:
-            asyncio.run(run(lambda: url))
+            asyncio.run(run(lambda _user: url))
         case _:
             sys.exit(__doc__)
 

@@ -53,7 +53,7 @@ pub use auth::{
 pub use config::{Config, LISTEN_DEFAULT, Limits, RegistryConfig, STORE_DEFAULT, WorkspaceConfig};
 pub use http::openapi;
 pub use limits::{Quota, Rate, Rates};
-pub use mcp::{McpOptions, serve_mcp};
+pub use mcp::{LocalUser, McpOptions, serve_mcp};
 pub use problem::Problem;
 pub use server::{Server, StartError};
 pub use stores::without_schema;

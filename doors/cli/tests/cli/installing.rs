@@ -57,6 +57,19 @@ fn every_client_starts_the_command_on_the_store_that_is_meant() {
 }
 
 #[test]
+fn the_user_and_the_roles_are_passed_on() {
+    let kw = Sandbox::new();
+    kw.install(&["cursor", "--user", "ada", "--role", "hr", "--role", "it"]);
+    let store = format!("embedded:{}/./data", here(&kw));
+    let given = &kw.configured(".cursor/mcp.json")["mcpServers"]["keyward"]["args"];
+    let whom = ["mcp", "--user", "ada", "--role", "hr", "--role", "it", "--store", &store];
+    assert_eq!(*given, json!(whom));
+    let url = ["mcp", "install", "zed", "--user", "ada", "--url", "http://127.0.0.1:7480/mcp"];
+    let said = kw.fails(2, &url);
+    assert!(said.contains("--user"), "{said}");
+}
+
+#[test]
 fn what_is_in_the_file_stays_and_is_kept_beside_it() {
     for (client, file, table) in CLIENTS {
         let kw = Sandbox::new();

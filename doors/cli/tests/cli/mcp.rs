@@ -93,9 +93,28 @@ fn forty_processes_on_one_store_lose_nothing() {
 }
 
 #[test]
+fn an_agent_is_bound_to_the_user_that_is_named_and_to_local_otherwise() {
+    let kw = Sandbox::new();
+    let set = |value: &str| vec![call(1, "agent_set", json!({ "key": "k", "value": value }))];
+    let get = || vec![call(1, "agent_get", json!({ "key": "k" }))];
+    told(&answers(&kw, &["mcp", "--user", "bob"], set("bob's"))[0]);
+    assert_eq!(told(&answers(&kw, &["mcp"], get())[0])["found"], false);
+    let of_bob = vec![call(1, "agent_get", json!({ "key": "k", "user": "bob" }))];
+    let refused = &answers(&kw, &["mcp"], of_bob)[0]["result"];
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(refused["content"][0]["text"].as_str().unwrap().contains("\"user\""), "{refused}");
+    told(&answers(&kw, &["mcp"], set("mine"))[0]);
+    let found = answers(&kw, &["mcp", "--user", "local"], get());
+    assert_eq!(told(&found[0])["entry"]["value"], "mine");
+    let found = answers(&kw, &["mcp", "--user", "bob", "--role", "any"], get());
+    assert_eq!(told(&found[0])["entry"]["value"], "bob's");
+    kw.fails(2, &["mcp", "--user", ""]);
+}
+
+#[test]
 fn lines_that_are_no_messages_do_not_end_it() {
     let kw = Sandbox::new();
-    let long = format!("{{\"x\":\"{}\"}}\n", "x".repeat(2 * 1024 * 1024));
+    let long = format!("{{\"x\":\"{}\"}}\n", "x".repeat(8 * 1024 * 1024));
     let mut input: String = greeting().iter().map(|message| format!("{message}\n")).collect();
     input.push_str("no JSON\n\n{\"jsonrpc\":\"2.0\"}\n");
     input.push_str(&long);

@@ -150,7 +150,7 @@ pub(crate) async fn roots(
     cursor: Option<&str>,
 ) -> Result<(Vec<Key>, Option<String>)> {
     who.require(Need::Read, &Place::Store(&served.name))?;
-    if let Some(user) = who.caller().user_id() {
+    if let Some(user) = who.bound_to() {
         return Err(Problem::forbidden("this credential sees the locks of one root at a time")
             .hint(format!("Name a root below user:{user}: with ?root=…")));
     }

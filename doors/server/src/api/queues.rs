@@ -17,7 +17,7 @@ pub(crate) const LISTED_MAX: usize = 1_000;
 /// what is stored.
 pub(crate) fn reach<'s>(who: &Identity, served: &'s Served, need: Need) -> Result<&'s Jobs> {
     who.require(need, &Target::Store(&served.name))?;
-    if who.caller().user_id().is_some() {
+    if who.bound_to().is_some() {
         return Err(Problem::forbidden(
             "queues and jobs are the store's, and this credential is bound to a user",
         )

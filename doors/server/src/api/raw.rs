@@ -170,7 +170,7 @@ pub(crate) fn watch(
 /// What the engine knows about its size. Not for a user: it tells of what is others'.
 pub(crate) async fn stats(who: &Identity, served: &Served) -> Result<Stats> {
     who.require(Need::Read, &Target::Store(&served.name))?;
-    if who.caller().user_id().is_some() {
+    if who.bound_to().is_some() {
         return Err(Problem::forbidden("the size of a store tells of what is others'")
             .hint("Use a credential that is not bound to a user."));
     }

@@ -49,7 +49,7 @@ fn admit_any(who: &Identity, served: &Served, key: &Key, need: Need) -> Result<(
     if first == MACHINERY {
         return Err(refused(Reserved { key: key.clone(), keeper: Keeper::Machinery }));
     }
-    if let Some(user) = who.caller().user_id() {
+    if let Some(user) = who.bound_to() {
         let mut segments = key.segments();
         segments.next();
         let own = first == OWN && segments.next().as_deref() == Some(user);
@@ -86,7 +86,7 @@ pub(crate) fn admit_root(who: &Identity, served: &Served, root: &Key, need: Need
     if let Some(workspace) = served.rules.workspace().filter(|_| served.rules.is_page(root)) {
         who.require(need, &Target::Agreements { workspace, store: &served.name })?;
     }
-    match who.caller().user_id() {
+    match who.bound_to() {
         Some(user) if root.first() != OWN => Err(foreign(user)),
         _ => Ok(()),
     }
@@ -95,7 +95,7 @@ pub(crate) fn admit_root(who: &Identity, served: &Served, root: &Key, need: Need
 /// Lets a caller use what is the store's, and no user's: registries, workspaces.
 pub(crate) fn admit_to(who: &Identity, need: Need, target: &Target<'_>, all: &str) -> Result<()> {
     who.require(need, target)?;
-    match who.caller().user_id() {
+    match who.bound_to() {
         None => Ok(()),
         Some(_) => {
             let detail = format!("{all} are the store's, and this credential is bound to a user");
@@ -113,7 +113,7 @@ pub(crate) fn admit_prefix(who: &Identity, served: &Served, prefix: &Prefix) -> 
         return Err(Problem::new("reserved", format!("{prefix} belongs to Keyward itself"))
             .hint("List something else."));
     }
-    if let Some(user) = who.caller().user_id() {
+    if let Some(user) = who.bound_to() {
         match first.as_deref() {
             Some(SHARED) => {}
             Some(OWN) if segments.next().as_deref() == Some(user) => {}
@@ -157,7 +157,7 @@ pub(crate) fn admit_range(who: &Identity, served: &Served, range: &KeyRange) -> 
         return Err(Problem::new("reserved", "this range belongs to Keyward itself")
             .hint("Ask for another one."));
     }
-    if let Some(user) = who.caller().user_id() {
+    if let Some(user) = who.bound_to() {
         let roots = [Key::from_segments([OWN, user]), Key::from_segments([SHARED])];
         if !roots.iter().flatten().any(within) {
             return Err(foreign(user));
@@ -168,8 +168,7 @@ pub(crate) fn admit_range(who: &Identity, served: &Served, range: &KeyRange) -> 
 
 /// Whether a caller may run a store, and is nobody in particular.
 pub(crate) fn runs(who: &Identity, served: &Served) -> bool {
-    who.caller().user_id().is_none()
-        && who.scopes().allow(Need::Admin, &Target::Store(&served.name))
+    who.bound_to().is_none() && who.scopes().allow(Need::Admin, &Target::Store(&served.name))
 }
 
 /// What a caller does not reach as an engine does, whatever range they ask for: some keys and all

@@ -38,6 +38,9 @@ struct Known {
     tenant: Tenant,
     credential: String,
     caller: Caller,
+    /// Whether they run the store even though they are a user: keys, queues, locks and registries that are
+    /// no user's are theirs to use.
+    runs_store: bool,
     scopes: Scopes,
     /// What the request asked for first, of what is more than to look.
     act: OnceLock<Act>,
@@ -47,8 +50,8 @@ struct Known {
     exhausted: OnceLock<Problem>,
 }
 
-/// The tenant and the credential of the one user of a server without credentials.
-const LOCAL: &str = "local";
+/// The tenant and the credential of the one user of a server without credentials, and the name of that user.
+pub(crate) const LOCAL: &str = "local";
 /// How many keys of a request are remembered for the audit log.
 const TOUCHED_MAX: usize = 100;
 /// How many bytes these have together.
@@ -78,6 +81,13 @@ impl Identity {
         Self::new(LOCAL, LOCAL.to_owned(), Caller::operator(), Scopes::all())
     }
 
+    /// A person on this machine who opened the stores themselves. Records and agents' entries are asked for
+    /// as this user: what is another's is out of reach. What is no user's (locks, queues, jobs, registries,
+    /// workspaces) is theirs to use, since the files of the store are theirs.
+    pub(crate) fn local_user(caller: Caller) -> Self {
+        Self::made(LOCAL, LOCAL.to_owned(), caller, true, Scopes::all())
+    }
+
     /// Whether it is the one user of a server without credentials.
     pub(crate) fn is_local(&self) -> bool {
         // Ids of keys and names of tokens are never this.
@@ -91,11 +101,23 @@ impl Identity {
     }
 
     pub(super) fn new(tenant: &str, credential: String, caller: Caller, scopes: Scopes) -> Self {
+        let runs_store = caller.user_id().is_none();
+        Self::made(tenant, credential, caller, runs_store, scopes)
+    }
+
+    fn made(
+        tenant: &str,
+        credential: String,
+        caller: Caller,
+        runs_store: bool,
+        scopes: Scopes,
+    ) -> Self {
         let tenant = Tenant(tenant.into());
         Self(Arc::new(Known {
             tenant,
             credential,
             caller,
+            runs_store,
             scopes,
             act: OnceLock::new(),
             touched: Mutex::default(),
@@ -120,8 +142,9 @@ impl Identity {
     }
 
     fn acting(&self, caller: Caller) -> Self {
-        let Known { tenant, credential, scopes, .. } = &*self.0;
-        let acting = Self::new(tenant.name(), credential.clone(), caller, scopes.clone());
+        let Known { tenant, credential, scopes, runs_store, .. } = &*self.0;
+        let (credential, scopes) = (credential.clone(), scopes.clone());
+        let acting = Self::made(tenant.name(), credential, caller, *runs_store, scopes);
         acting.0.sent_bytes.store(self.sent_bytes(), Ordering::Relaxed);
         acting
     }
@@ -139,6 +162,13 @@ impl Identity {
     /// As whom records are asked for.
     pub fn caller(&self) -> &Caller {
         &self.0.caller
+    }
+
+    /// The user whom they are bound to in a store: of its keys they reach this user's and the shared ones,
+    /// and nothing that is the store's. None for those who run the store, even if records are asked for
+    /// as a user.
+    pub(crate) fn bound_to(&self) -> Option<&str> {
+        self.0.caller.user_id().filter(|_| !self.0.runs_store)
     }
 
     /// What they may do.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
+pub(crate) use identity::LOCAL;
 pub use identity::{Identity, Tenant};
 pub use jwks::KeySource;
 pub use keys::{ApiKey, KeyError, Keys, NewKey};

@@ -22,12 +22,16 @@ use super::slots;
 use super::work_time::WorkTime;
 use crate::app::App;
 use crate::auth::Identity;
+use crate::mcp::{PATH as MESSAGES, PassedOver, Skim};
 use crate::metrics::RouteName;
 use crate::problem::{Problem, Result};
 use crate::shares::{Full, Place};
 
 /// What is worked on while its body arrives, since that has no bound but the time it takes.
 const STREAMED: (Method, &str) = (Method::POST, "/v1/agents/import");
+
+/// How much of an agent's message that is too large is passed over before its connection is closed instead.
+const PASSED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What a request holds while it is worked on.
 #[derive(Debug)]
@@ -53,8 +57,12 @@ pub(super) async fn arrive(
         let slot = slots::take_streaming(app, &holder())?;
         return Ok((request, Held { _slot: slot, _room: None }));
     }
-    let (parts, body) = request.into_parts();
-    let (bytes, held) = receive(app, &parts, body, bytes_max).await?;
+    let is_message = RouteName::of(&request).as_str() == MESSAGES;
+    let (mut parts, body) = request.into_parts();
+    let (bytes, held) = match is_message {
+        true => receive_message(app, &mut parts, body, bytes_max).await?,
+        false => receive(app, &parts, body, bytes_max).await?,
+    };
     Ok((Request::from_parts(parts, Body::from(bytes)), held))
 }
 
@@ -65,30 +73,59 @@ pub(super) async fn receive(
     body: Body,
     bytes_max: usize,
 ) -> Result<(Bytes, Held)> {
-    let announced = parts.headers.get(header::CONTENT_LENGTH);
-    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > bytes_max) {
+    if announced_bytes(parts) > bytes_max {
         return Err(too_large(bytes_max));
     }
     let mut arriving = Arriving::new(app, parts, body);
-    let mut bytes = Bytes::new();
-    let mut joined = Vec::new();
+    match arriving.whole(bytes_max).await? {
+        Ok(bytes) => held(app, parts, arriving, bytes),
+        Err(_begun) => Err(too_large(bytes_max)),
+    }
+}
+
+/// The same for an agent's message. One that is too large is looked through to its end for what the agent waits
+/// for an answer to, and nothing of it is kept: the request has [`PassedOver`] and no body then.
+async fn receive_message(
+    app: &App,
+    parts: &mut Parts,
+    body: Body,
+    bytes_max: usize,
+) -> Result<(Bytes, Held)> {
+    let announced = announced_bytes(parts);
+    if announced > bytes_max.max(PASSED_BYTES_MAX) {
+        return Err(too_large(bytes_max));
+    }
+    let mut arriving = Arriving::new(app, parts, body);
+    let kept_max = if announced > bytes_max { 0 } else { bytes_max };
+    let begun = match arriving.whole(kept_max).await? {
+        Ok(bytes) => return held(app, parts, arriving, bytes),
+        Err(begun) => begun,
+    };
+    let mut skim = Skim::default();
+    skim.push(&begun);
+    let mut passed_bytes = begun.len();
+    drop(begun);
+    arriving.keep_only(0);
     while let Some(chunk) = arriving.chunk().await? {
-        if bytes.len() + joined.len() + chunk.len() > bytes_max {
+        passed_bytes += chunk.len();
+        if passed_bytes > bytes_max.max(PASSED_BYTES_MAX) {
             return Err(too_large(bytes_max));
         }
-        // Most bodies come in one piece, which need not be copied.
-        match bytes.is_empty() && joined.is_empty() {
-            true => bytes = chunk,
-            false => {
-                joined.extend_from_slice(&std::mem::take(&mut bytes));
-                joined.extend_from_slice(&chunk);
-            }
-        }
+        skim.push(&chunk);
+        arriving.keep_only(0);
     }
-    if !joined.is_empty() {
-        bytes = joined.into();
-    }
+    parts.extensions.insert(PassedOver::new(skim, bytes_max));
+    held(app, parts, arriving, Bytes::new())
+}
+
+/// How many bytes a body has, as far as its head says; 0, if it says nothing.
+fn announced_bytes(parts: &Parts) -> usize {
+    let length = parts.headers.get(header::CONTENT_LENGTH);
+    length.and_then(|length| length.to_str().ok()?.parse().ok()).unwrap_or(0)
+}
+
+/// Takes a slot for a request whose body has arrived.
+fn held(app: &App, parts: &Parts, arriving: Arriving, bytes: Bytes) -> Result<(Bytes, Held)> {
     if let Some(who) = parts.extensions.get::<Identity>() {
         who.sends(bytes.len());
     }
@@ -97,7 +134,7 @@ pub(super) async fn receive(
 }
 
 /// What a body is told that is larger than it may be.
-pub(super) fn too_large(bytes_max: usize) -> Problem {
+pub(crate) fn too_large(bytes_max: usize) -> Problem {
     Problem::new("limit-exceeded", format!("the body must be at most {bytes_max} bytes long"))
         .hint("Make the request smaller, or split it; nothing was done.")
 }
@@ -148,6 +185,28 @@ impl Arriving {
         })?;
         self.held_bytes += chunk.len();
         Ok(Some(chunk))
+    }
+
+    /// All pieces together, if they are at most so many bytes; else those that came until they were more.
+    async fn whole(&mut self, bytes_max: usize) -> Result<Result<Bytes, Bytes>> {
+        let mut bytes = Bytes::new();
+        let mut joined = Vec::new();
+        let mut fits = true;
+        while fits && let Some(chunk) = self.chunk().await? {
+            fits = bytes.len() + joined.len() + chunk.len() <= bytes_max;
+            // Most bodies come in one piece, which need not be copied.
+            match bytes.is_empty() && joined.is_empty() {
+                true => bytes = chunk,
+                false => {
+                    joined.extend_from_slice(&std::mem::take(&mut bytes));
+                    joined.extend_from_slice(&chunk);
+                }
+            }
+        }
+        if !joined.is_empty() {
+            bytes = joined.into();
+        }
+        Ok(if fits { Ok(bytes) } else { Err(bytes) })
     }
 
     /// Says that of what has arrived only so many bytes are still in memory.

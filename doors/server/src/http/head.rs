@@ -6,11 +6,12 @@ use axum::extract::{RawPathParams, Request};
 use axum::http::uri::Authority;
 use axum::http::{Method, Version, header};
 
-use super::request::roomy_bytes_max;
+use super::request::{message_bytes_max, roomy_bytes_max};
 use crate::api::{agreements, registries, spaces};
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
 use crate::listener::HEAD_BYTES_MAX;
+use crate::mcp::PATH as MESSAGES;
 use crate::metrics::RouteName;
 use crate::problem::{Problem, Result};
 
@@ -66,6 +67,7 @@ pub(super) async fn body_bytes_max(
     let is_attachment = request.method() == Method::PUT && route.as_str() == ATTACHMENT;
     let mut bytes_max = match route.as_str() {
         route if route.starts_with(AGENTS) => roomy_bytes_max(app),
+        MESSAGES => message_bytes_max(app),
         _ => app.limits().body_bytes_max,
     };
     if route.as_str() == KEYS && request.method() == Method::POST {

@@ -1,6 +1,6 @@
 //! The API over HTTP: thin handlers over `api`.
 
-mod agents;
+pub(crate) mod agents;
 pub(crate) mod agreements;
 pub(crate) mod answer;
 mod attempts;
@@ -48,6 +48,8 @@ mod users;
 pub(crate) mod variables;
 pub(crate) mod watch;
 mod work_time;
+
+pub(crate) use body::too_large;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;

@@ -87,6 +87,24 @@ pub(crate) fn roomy_bytes_max(app: &App) -> usize {
     app.limits().body_bytes_max.max(entry).saturating_add(ROOM_BYTES)
 }
 
+/// By how much a text may be longer in a message than it is stored: `é` is stored in two bytes, and may be
+/// written as `\u00e9`.
+const ESCAPED_TIMES: usize = 3;
+/// What stands around the value and the metadata in an agent's message.
+const MESSAGE_ROOM_BYTES: usize = 64 * 1024;
+
+/// How large an agent's message may be: one with the largest value, written in any way, is not too large. That
+/// the value is not larger than it may be is checked by whatever stores it.
+pub(crate) fn message_bytes_max(app: &App) -> usize {
+    let (value, metadata) = app.agents().map_or((0, 0), |(_, agents)| {
+        let options = agents.options();
+        (options.value_bytes_max, options.metadata_bytes_max)
+    });
+    let value = app.limits().body_bytes_max.max(value);
+    let entry = value.saturating_add(metadata).saturating_mul(ESCAPED_TIMES);
+    entry.saturating_add(MESSAGE_ROOM_BYTES)
+}
+
 impl FromRequest<App> for Roomy {
     type Rejection = Problem;
 

@@ -93,7 +93,12 @@ impl Arguments {
 
     /// Refuses arguments that nothing took.
     pub fn finish(self) -> Result<()> {
-        match self.0.keys().next() {
+        self.refuse_all_but(&[])
+    }
+
+    /// Refuses arguments that are left, but for some.
+    pub fn refuse_all_but(&self, known: &[&str]) -> Result<()> {
+        match self.0.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
             Some(name) => Err(Problem::invalid(format!("there is no argument called {name:?}"))
                 .hint("Look at the tool's input schema, and call it again; nothing was done.")),

@@ -27,17 +27,22 @@ use super::handler::{Handler, Shared};
 use super::hosts::Hosts;
 use super::plain::Plain;
 use super::sessions::Sessions;
+use super::skim::{PassedOver, Skim, refusal_over_http};
 use crate::app::App;
 use crate::auth::{Identity, StartToken};
 use crate::http::answer::json as json_answer;
-use crate::http::request;
+use crate::http::request::{self, message_bytes_max};
 use crate::http::watch::{Open, over};
 use crate::problem::{Problem, Result};
 
-pub(super) const PATH: &str = "/mcp";
+pub(crate) const PATH: &str = "/mcp";
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 const METADATA_OF_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// What is said of a message that the protocol's library cannot read.
+pub(super) const UNREADABLE: &str = "this is no message of the protocol, or its JSON is nested too deep or \
+    has numbers that are too large; nothing was done";
 
 type Service = StreamableHttpService<Handler, LocalSessionManager>;
 
@@ -69,7 +74,7 @@ impl Endpoint {
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_json_response(true)
-            .with_max_request_body_bytes(app.limits().body_bytes_max);
+            .with_max_request_body_bytes(message_bytes_max(&app));
         let tools = match Shared::new(app.clone(), options.fixtures) {
             Ok(shared) => {
                 let handled = shared.clone();
@@ -132,6 +137,9 @@ impl Endpoint {
         if let Some(id) = session {
             self.0.sessions.admit(id, &who).await?;
         }
+        if let Some(passed_over) = request.extensions().get::<PassedOver>() {
+            return passed_over.answer();
+        }
         let (request, method) = whole(app, request).await?;
         if let Some(call) = Plain::of(shared, &who, &request) {
             return call.answer(shared).await;
@@ -147,7 +155,18 @@ impl Endpoint {
             Waits::Stream => Some((Open::new(app, &who)?, request.headers().clone())),
             _ => None,
         };
-        let response = service.handle(request).await;
+        let sent = request.extensions().get::<Sent>().cloned();
+        let mut response = service.handle(request).await;
+        // The library answers what it cannot read as if its type were wrong, and to nobody.
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
+            && let Some(id) = sent.and_then(|Sent(message)| Skim::id_of(&message))
+        {
+            return refusal_over_http(UNREADABLE, &id);
+        }
+        // Older clients take any other success for a failure.
+        if is_delete && response.status() == StatusCode::ACCEPTED {
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
         let begun = response.headers().get(SESSION).and_then(|id| id.to_str().ok());
         if let (Some(id), Some(place)) = (begun, place) {
             self.0.sessions.begin(id, place).await;
@@ -254,7 +273,7 @@ async fn whole(app: &App, request: Request) -> Result<(Request, Waits)> {
         return Ok((request, waits));
     }
     let (mut parts, body) = request.into_parts();
-    let bytes = request::whole(body, app.limits().body_bytes_max).await?;
+    let bytes = request::whole(body, message_bytes_max(app)).await?;
     let waits = if begins_session(&bytes) { Waits::Initialize } else { Waits::Answer };
     parts.extensions.insert(Sent(bytes.clone()));
     Ok((Request::from_parts(parts, Body::from(bytes)), waits))

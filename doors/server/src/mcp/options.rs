@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::auth::LOCAL;
+
 /// How agents reach a server (MCP): sensible as it stands, on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpOptions {
@@ -32,5 +34,22 @@ impl Default for McpOptions {
             session_time_max: Duration::from_secs(10 * 60),
             fixtures: false,
         }
+    }
+}
+
+/// Whom an agent over standard input and output works for. Of records and agents' entries it reaches what is
+/// this user's and what is shared; what is no user's, such as locks and jobs, it uses as the store's owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalUser {
+    /// The user's id.
+    pub name: String,
+    /// The roles that the user has; all that the schema names, if this is none: whoever opens a store's files
+    /// owns them.
+    pub roles: Option<Vec<String>>,
+}
+
+impl Default for LocalUser {
+    fn default() -> Self {
+        Self { name: LOCAL.to_owned(), roles: None }
     }
 }

@@ -1,4 +1,4 @@
-//! MCP over standard input and output: a message a line, for the local user.
+//! MCP over standard input and output: a message a line, for one user of this machine.
 //!
 //! The stores are opened by the process itself, so that several of them, each for a client of its own,
 //! work on one embedded store at the same time.
@@ -11,9 +11,8 @@ use std::time::Duration;
 use axum::body::Bytes;
 use futures_util::future::BoxFuture;
 use keyward::Data;
-use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ErrorData, RequestId, ServerJsonRpcMessage,
-};
+use keyward::records::Caller;
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::{RoleServer, ServiceExt};
@@ -21,19 +20,24 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::{Mutex, oneshot, watch};
 use tokio::time::timeout;
 
+use super::LocalUser;
 use super::arguments::Sent;
+use super::endpoint::UNREADABLE;
 use super::handler::{Handler, Shared};
+use super::skim::{Skim, refusal, too_long};
+use crate::api::agents;
 use crate::app::App;
 use crate::auth::Identity;
-use crate::config::{Config, Limits};
+use crate::config::Config;
+use crate::http::request::message_bytes_max;
 use crate::lifecycle::Lifecycle;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::server::{StartError, keep_up};
 
 /// How long the last words may take to be read.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Answers one client, who writes to `input` and reads from `output`, as the local user, until the
+/// Answers one client, who writes to `input` and reads from `output`, as `user`, until the
 /// input ends or `stop` comes. Then waits for calls under way, for as long as a stop may take, and writes
 /// what has been gathered in memory. Who is not answered by then is told that the outcome is unknown.
 ///
@@ -43,15 +47,17 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 pub async fn serve_mcp(
     config: &Config,
     data: &Data,
+    user: &LocalUser,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
     stop: impl Future<Output = ()>,
-) -> Result<(), StartError> {
+) -> std::result::Result<(), StartError> {
     let unopened = |problem: Problem| StartError::Stores(Box::new(problem));
     let lifecycle = Lifecycle::new();
     let (app, scribe) = App::open(config, data, None, lifecycle.clone()).await.map_err(unopened)?;
     let shared = Shared::new(app.clone(), config.mcp.fixtures).map_err(unopened)?;
-    let lines = Lines::new(input, output, app.limits(), lifecycle.clone());
+    let who = identity(&app, user).map_err(unopened)?;
+    let lines = Lines::new(input, output, &app, who);
     app.agreements().start_workers(&lifecycle);
     let (finish, finished) = oneshot::channel::<()>();
     let serving = async {
@@ -94,14 +100,28 @@ pub async fn serve_mcp(
     Ok(())
 }
 
+/// Whom the client works for, for all that it asks.
+fn identity(app: &App, user: &LocalUser) -> Result<Identity> {
+    let caller = Caller::user(agents::checked("user", &user.name)?);
+    if let Some(roles) = &user.roles {
+        return Ok(Identity::local_user(roles.iter().cloned().fold(caller, Caller::with_role)));
+    }
+    let agents = app.agents().ok().map(|(_, agents)| agents.records());
+    let records = app.stores().iter().map(|served| &served.records).chain(agents);
+    let spaces = records.flat_map(|records| records.declarations());
+    let roles = spaces.flat_map(|space| space.read_roles.iter().chain(&space.write_roles));
+    Ok(Identity::local_user(roles.cloned().fold(caller, Caller::with_role)))
+}
+
 /// Messages as lines. Each that comes carries itself, and who sends it.
 struct Lines<R, W> {
+    who: Identity,
     input: BufReader<R>,
     output: Arc<Mutex<W>>,
     line: Vec<u8>,
     line_bytes_max: usize,
-    /// Whether the rest of a line that was too long is passed over.
-    passing: bool,
+    /// What is looked for in a line that is too long, while the rest of it is passed over.
+    passing: Option<Skim>,
     /// What ends with the input: nobody is left to be told of changes. It also ends the input.
     lifecycle: Lifecycle,
     /// What was taken and is not answered yet.
@@ -175,21 +195,23 @@ impl UnderWay {
 /// What was read.
 enum Line {
     Whole,
-    TooLong,
+    /// With the `id` of the request that it was, if it was one.
+    TooLong(Option<RequestId>),
     End,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
-    fn new(input: R, output: W, limits: &Limits, lifecycle: Lifecycle) -> Self {
+    fn new(input: R, output: W, app: &App, who: Identity) -> Self {
         Self {
+            who,
             input: BufReader::new(input),
             output: Arc::new(Mutex::new(output)),
             line: Vec::new(),
-            line_bytes_max: limits.body_bytes_max,
-            passing: false,
-            lifecycle,
+            line_bytes_max: message_bytes_max(app),
+            passing: None,
+            lifecycle: app.lifecycle().clone(),
             under_way: UnderWay::default(),
-            drain_time_max: limits.drain_time_max,
+            drain_time_max: app.limits().drain_time_max,
             end: End::Open,
         }
     }
@@ -225,40 +247,41 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             let available = self.input.fill_buf().await?;
             if available.is_empty() {
                 // The last line need not end.
-                return Ok(match (std::mem::take(&mut self.passing), self.line.is_empty()) {
-                    (true, _) => Line::TooLong,
-                    (false, false) => Line::Whole,
-                    (false, true) => Line::End,
+                return Ok(match (self.passing.take(), self.line.is_empty()) {
+                    (Some(skim), _) => Line::TooLong(skim.id()),
+                    (None, false) => Line::Whole,
+                    (None, true) => Line::End,
                 });
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(available.len(), |at| at + 1);
-            let fits = self.line.len() + taken <= self.line_bytes_max;
-            if !self.passing && fits {
-                self.line.extend_from_slice(&available[..taken]);
+            if self.passing.is_none() && self.line.len() + taken > self.line_bytes_max {
+                let mut skim = Skim::default();
+                skim.push(&std::mem::take(&mut self.line));
+                self.passing = Some(skim);
+            }
+            match &mut self.passing {
+                Some(skim) => skim.push(&available[..taken]),
+                None => self.line.extend_from_slice(&available[..taken]),
             }
             self.input.consume(taken);
-            match (self.passing, fits, end) {
-                (false, true, Some(_)) => return Ok(Line::Whole),
-                (_, _, None) if !fits => {
-                    self.passing = true;
-                    self.line.clear();
-                }
-                (true, _, Some(_)) | (false, false, Some(_)) => {
-                    self.passing = false;
-                    self.line.clear();
-                    return Ok(Line::TooLong);
-                }
-                (_, _, None) => {}
+            if end.is_some() {
+                return Ok(match self.passing.take() {
+                    Some(skim) => Line::TooLong(skim.id()),
+                    None => Line::Whole,
+                });
             }
         }
     }
 }
 
-/// Says why a line is not taken; whether that could be said.
-async fn refuse<W: AsyncWrite + Unpin>(output: &Mutex<W>, why: &'static str) -> bool {
-    let refusal = ServerJsonRpcMessage::error(ErrorData::invalid_request(why, None), None);
-    write(output, &refusal).await.is_ok()
+/// Says why a line is not taken, as the answer to the request that it was; whether that could be said.
+async fn refuse<W: AsyncWrite + Unpin>(
+    output: &Mutex<W>,
+    why: String,
+    id: Option<RequestId>,
+) -> bool {
+    write(output, &refusal(why, id)).await.is_ok()
 }
 
 async fn write<W: AsyncWrite + Unpin>(
@@ -295,8 +318,8 @@ where
         loop {
             match self.read_on().await {
                 Ok(Line::Whole) => {}
-                Ok(Line::TooLong) => {
-                    if !refuse(&self.output, "the message is too long").await {
+                Ok(Line::TooLong(id)) => {
+                    if !refuse(&self.output, too_long(self.line_bytes_max), id).await {
                         return None;
                     }
                     continue;
@@ -319,16 +342,16 @@ where
                 Ok(mut message) => {
                     self.under_way.took(&message);
                     message.insert_extension(Sent(line));
-                    message.insert_extension(Identity::local());
+                    message.insert_extension(self.who.anew());
                     return Some(message);
-                }
-                // To answer what is no JSON could go on for ever, if it is an echo.
-                Err(error) if error.is_syntax() || error.is_eof() => {
-                    tracing::debug!(%error, "a line is no JSON");
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a line is no message");
-                    if !refuse(&self.output, "this is no message of the protocol").await {
+                    let id = Skim::id_of(&line);
+                    // To answer what is no JSON could go on for ever, if it is an echo; a request is none.
+                    let is_json = !(error.is_syntax() || error.is_eof());
+                    let answers = is_json || id.is_some();
+                    if answers && !refuse(&self.output, UNREADABLE.to_owned(), id).await {
                         return None;
                     }
                 }

@@ -18,12 +18,10 @@ use keyward::{Bindings, Key, KeyRange, Pattern, Store};
 
 use super::entries::Precondition;
 use crate::app::App;
-use crate::auth::{Identity, Need, Target};
+use crate::auth::{Identity, LOCAL, Need, Target};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
 
-/// The user of a server without credentials.
-const LOCAL_USER: &str = "local";
 /// The longest name of a user, an agent or a run.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
 
@@ -196,7 +194,7 @@ fn user(who: &Identity, app: &App, agents: &Agents, behalf: &Behalf) -> Result<U
                 .hint("Use a credential that is bound to a user."));
         }
         (None, Some(named)) => acting_for(agents, named),
-        (None, None) if app.auth().is_local() => acting_for(agents, LOCAL_USER),
+        (None, None) if app.auth().is_local() => acting_for(agents, LOCAL),
         (None, None) => {
             return Err(Problem::invalid(
                 "this credential is bound to no user, so the request must say whose entries it means",
@@ -228,7 +226,8 @@ fn acting_for(agents: &Agents, user: &str) -> Caller {
     roles.cloned().fold(Caller::user(user), Caller::with_role)
 }
 
-fn checked<'n>(what: &str, name: &'n str) -> Result<&'n str> {
+/// The name of a user, an agent or a run, if it can be one.
+pub(crate) fn checked<'n>(what: &str, name: &'n str) -> Result<&'n str> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {
         let detail = format!(
             "the name of a {what} has 1 to {NAME_BYTES_MAX} bytes and no control characters"

@@ -35,7 +35,7 @@ pub(crate) fn list<'a>(
     app: &'a App,
     need: Need,
 ) -> impl Iterator<Item = &'a Kept> {
-    let bound = who.caller().user_id().is_some();
+    let bound = who.bound_to().is_some();
     app.registries().iter().filter(move |kept| {
         !bound && who.scopes().allow(need, &target(kept.registry.name(), Some(kept)))
     })

@@ -11,17 +11,17 @@ use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 use crate::problem::{Problem, Result};
 
 /// The longest life: a hundred years.
-pub(super) const SECONDS_MAX: u64 = 100 * 366 * 24 * 60 * 60;
+pub(crate) const SECONDS_MAX: u64 = 100 * 366 * 24 * 60 * 60;
 
 /// A number of seconds, or `never`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LifeText {
+pub(crate) enum LifeText {
     Seconds(u64),
     Never,
 }
 
 /// What is meant; what the namespace says, if nothing is said.
-pub(super) fn life(ttl: Option<LifeText>, sliding: bool) -> Result<Option<Life>> {
+pub(crate) fn life(ttl: Option<LifeText>, sliding: bool) -> Result<Option<Life>> {
     match (ttl, sliding) {
         (None, false) => Ok(None),
         (Some(LifeText::Never), false) => Ok(Some(Life::Never)),

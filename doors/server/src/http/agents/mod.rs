@@ -7,7 +7,7 @@ mod document;
 mod entries;
 mod exchange;
 mod history;
-mod life;
+pub(crate) mod life;
 mod namespaces;
 mod runs;
 mod search;

@@ -7,6 +7,7 @@ use super::schema::{
     any, count, cursor, flag, gives, limit, object, optional_text, page, takes, text,
 };
 use super::{Effect, tool};
+use crate::http::agents::life::SECONDS_MAX;
 
 /// What all of these take: whose entries, if the credential leaves that open, and the namespace.
 fn arguments(chooses: bool, mut more: Value, required: &[&str]) -> Value {
@@ -30,6 +31,16 @@ fn key() -> Value {
 
 fn if_version() -> Value {
     text("Only if the entry has this version: the _rev that agent_get gave.")
+}
+
+fn ttl() -> Value {
+    json!({
+        "anyOf": [
+            { "type": "integer", "minimum": 1, "maximum": SECONDS_MAX },
+            { "type": "string", "enum": ["never"] },
+        ],
+        "description": "For how many seconds it lives, or never for no end. As the namespace says, if left out.",
+    })
 }
 
 /// An entry, as answers have it.
@@ -96,8 +107,8 @@ pub(super) fn set(chooses: bool) -> Tool {
                     "key": key(),
                     "value": any("The whole value: any JSON. Not a text of JSON."),
                     "metadata": object("What to say about it, such as source or status."),
-                    "ttl_seconds": count("For how many seconds it shall live; 0 for ever. As the namespace says, if left out."),
-                    "sliding": flag("Whether its time begins anew when it is read."),
+                    "ttl_seconds": ttl(),
+                    "sliding": flag("Whether its time starts again when it is read."),
                     "if_version": if_version(),
                     "if_absent": flag("Only if there is no such entry."),
                 }),

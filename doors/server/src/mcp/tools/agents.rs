@@ -1,12 +1,10 @@
 //! What agents keep for users.
 
-use std::time::Duration;
-
 use keyward::agents::{AgentEntry, Life, PastEntry, Patch, SPACE, Search, Set};
 use keyward::records::Filter;
 use rmcp::model::Tool;
 
-use super::records::precondition;
+use super::records::{precondition, version_condition};
 use super::{Call, Done, agent_schemas as described};
 use crate::api::agents::entries::{self, Part};
 use crate::api::agents::namespaces;
@@ -15,6 +13,7 @@ use crate::api::clearing::Confirmation;
 use crate::api::records::Changed;
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
+use crate::http::agents::life::{self, LifeText};
 use crate::http::entries::page_limit;
 use crate::http::records::stored;
 use crate::http::text::{Object, quoted};
@@ -31,11 +30,10 @@ pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
         who.scopes().allow(need, &Target::Space { space: SPACE, store })
             || who.scopes().name_namespaces(need)
     };
-    let anybody = who.caller().user_id().is_none();
-    if !able(Need::Read) || (anybody && !who.caller().is_operator()) {
+    if !able(Need::Read) || is_nobody(who) {
         return Vec::new();
     }
-    let chooses = anybody && !app.auth().is_local();
+    let chooses = chooses(app, who);
     let mut tools = vec![described::get(chooses)];
     if able(Need::Write) {
         tools.extend([
@@ -56,11 +54,25 @@ pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
     tools
 }
 
+/// Whether no user's entries are within reach.
+pub(super) fn is_nobody(who: &Identity) -> bool {
+    who.caller().user_id().is_none() && !who.caller().is_operator()
+}
+
+/// Whether a caller says whose entries are meant: one that is bound to no user, unless there is only one.
+pub(super) fn chooses(app: &App, who: &Identity) -> bool {
+    who.caller().user_id().is_none() && !app.auth().is_local()
+}
+
 /// For whom it is asked: as the credential says, or a user that somebody who is nobody in particular
-/// names.
-fn behalf(call: &Call, arguments: &mut Arguments) -> Result<Behalf> {
+/// names. For all others there is no such argument.
+pub(super) fn behalf(call: &Call, arguments: &mut Arguments) -> Result<Behalf> {
+    let user = match chooses(&call.app, &call.who) {
+        true => arguments.take_text("user")?,
+        false => None,
+    };
     // Which agent it is, the caller says already.
-    Ok(Behalf { user: arguments.take_text("user")?, agent: None, run: call.run.clone() })
+    Ok(Behalf { user, agent: None, run: call.run.clone() })
 }
 
 fn namespace<'c>(call: &'c Call, arguments: &mut Arguments) -> Result<Reached<'c>> {
@@ -100,18 +112,13 @@ pub(super) async fn get(call: &Call) -> Result<Done> {
     Ok(Done::Told(text.finish()))
 }
 
-/// How long an entry shall live, if that is said.
+/// How long an entry lives, if that is said.
 fn life(arguments: &mut Arguments) -> Result<Option<Life>> {
     let sliding = arguments.take::<bool>("sliding")?.unwrap_or(false);
-    match (arguments.take::<u64>("ttl_seconds")?, sliding) {
-        (None, false) => Ok(None),
-        (Some(0), false) => Ok(Some(Life::Never)),
-        (Some(seconds @ 1..), false) => Ok(Some(Life::After(Duration::from_secs(seconds)))),
-        (Some(seconds @ 1..), true) => Ok(Some(Life::Sliding(Duration::from_secs(seconds)))),
-        (None | Some(0), true) => {
-            Err(Problem::invalid("what slides has a time: give ttl_seconds with sliding"))
-        }
-    }
+    let ttl = arguments.take::<LifeText>("ttl_seconds")?;
+    life::life(ttl, sliding).map_err(|problem| {
+        problem.hint("Give the number of seconds as ttl_seconds, or leave out sliding.")
+    })
 }
 
 pub(super) async fn set(call: &Call) -> Result<Done> {
@@ -144,7 +151,7 @@ pub(super) async fn patch(call: &Call) -> Result<Done> {
     let mut arguments = call.arguments.clone();
     let reached = namespace(call, &mut arguments)?;
     let key = key(&mut arguments)?;
-    let terms = Terms { expected: precondition(&mut arguments)?, mark: None };
+    let terms = Terms { expected: version_condition(&mut arguments)?, mark: None };
     let (value, metadata) = (arguments.take_raw("value"), arguments.take_raw("metadata"));
     arguments.finish()?;
     let mut patch = Patch::new();
@@ -162,7 +169,7 @@ pub(super) async fn delete(call: &Call) -> Result<Done> {
     let confirm = call.agreed(said);
     let Some(prefix) = below else {
         let key = key(&mut arguments)?;
-        let terms = Terms { expected: precondition(&mut arguments)?, mark: None };
+        let terms = Terms { expected: version_condition(&mut arguments)?, mark: None };
         arguments.finish()?;
         let done = entries::delete(&call.who, &reached, &key, &terms).await?;
         let deleted = u8::from(done.deleted).to_string();
@@ -196,11 +203,9 @@ pub(super) async fn keys(call: &Call) -> Result<Done> {
 pub(super) async fn namespaces(call: &Call) -> Result<Done> {
     let mut arguments = call.arguments.clone();
     let behalf = behalf(call, &mut arguments)?;
-    let Part { cursor, limit, prefix } = part(&mut arguments)?;
+    let cursor = arguments.take_text("cursor")?;
+    let limit = page_limit(arguments.take("limit")?)?;
     arguments.finish()?;
-    if !prefix.is_empty() {
-        return Err(Problem::invalid("namespaces are listed from the first to the last"));
-    }
     let page = namespaces::list(&call.who, &call.app, &behalf, cursor, limit).await?;
     let names = page.namespaces.iter().map(|name| quoted(name));
     let text = Object::new().list("namespaces", names).optional("next", page.next.as_deref());
@@ -268,7 +273,7 @@ pub(super) async fn restore(call: &Call) -> Result<Done> {
     let mut arguments = call.arguments.clone();
     let reached = namespace(call, &mut arguments)?;
     let key = key(&mut arguments)?;
-    let terms = Terms { expected: precondition(&mut arguments)?, mark: None };
+    let terms = Terms { expected: version_condition(&mut arguments)?, mark: None };
     let number = arguments.take::<u64>("to")?.ok_or_else(|| {
         Problem::invalid("the argument to is missing").hint("agent_history shows the numbers.")
     })?;

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use keyward::Version;
 use keyward::agreements::{Document, Task};
 use keyward::queue::{Job, Status};
 use rmcp::model::Tool;
 
 use super::agreement_schemas as schemas;
 use super::jobs::ended;
+use super::records::version_condition;
 use super::{Call, Done, Effect, beginning, named_or_only, required, tool};
 use crate::api::agreements::policies::{self, Asked, Wanted};
 use crate::api::agreements::{self, analysis, issues, page_id, pages, tasks};
-use crate::api::entries::Precondition;
 use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::http::agreements::{ChangeBody, FilterParameters, issue_text, listed, pages_text};
@@ -181,12 +180,8 @@ pub(super) async fn move_issue(call: &Call) -> Result<Done> {
     let name = named(call, &mut arguments)?;
     let page = required(arguments.take_text("page")?, "page")?;
     let issue = required(arguments.take_text("issue")?, "issue")?;
-    let seen = arguments.take_text("if_version")?;
+    let condition = version_condition(&mut arguments)?;
     let (change, why) = read::<ChangeBody>(&arguments.text())?.change()?;
-    let condition = match seen {
-        Some(version) => Precondition::OneOf(vec![Version::parse(&version)]),
-        None => Precondition::None,
-    };
     let (who, app) = (&call.who, &call.app);
     let at = (page.as_str(), issue.as_str());
     let found = issues::change(who, app, &name, at, change, why, &condition).await?;

@@ -24,7 +24,7 @@ use crate::problem::{Problem, Result};
 
 pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
     let kept = |need| stores(app, who, need).any(|served| served.jobs().is_ok());
-    if who.caller().user_id().is_some() || !kept(Need::Read) {
+    if who.bound_to().is_some() || !kept(Need::Read) {
         return Vec::new();
     }
     let store = |need| store_argument(app, who, need);

@@ -27,7 +27,7 @@ pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
             "left": number("How much of the lease is left, in seconds."),
         })
     };
-    let roots = match who.caller().user_id() {
+    let roots = match who.bound_to() {
         Some(user) => format!("The key that the locks are below; it begins with user:{user}:"),
         None => "The key that the locks are below, such as page:7.".to_owned(),
     };

@@ -4,9 +4,10 @@ use keyward::agents::{MemoryCommand, SPACE};
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
+use super::agents::{behalf, chooses, is_nobody};
 use super::schema::{count, object_of, takes, text};
 use super::{Call, Done, Effect};
-use crate::api::agents::{Behalf, memories};
+use crate::api::agents::memories;
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
 use crate::mcp::arguments::read;
@@ -14,13 +15,25 @@ use crate::mcp::confirm::Ask;
 use crate::problem::Result;
 
 pub(super) const NAME: &str = "memory";
+/// What commands take.
+const ARGUMENTS: [&str; 10] = [
+    "command",
+    "path",
+    "view_range",
+    "file_text",
+    "old_str",
+    "new_str",
+    "insert_line",
+    "insert_text",
+    "old_path",
+    "new_path",
+];
 
 pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
     let Ok((store, _)) = app.agents() else { return Vec::new() };
     let may_write = who.scopes().allow(Need::Write, &Target::Space { space: SPACE, store })
         || who.scopes().name_namespaces(Need::Write);
-    let anybody = who.caller().user_id().is_none();
-    if !may_write || (anybody && !who.caller().is_operator()) {
+    if !may_write || is_nobody(who) {
         return Vec::new();
     }
     let title = "Memories";
@@ -29,7 +42,7 @@ pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
         directory), create (a new file), str_replace (a text that stands there once), insert (after a \
         line; 0 for the start), delete (a file, or a directory with all in it: several files are confirmed), \
         rename.";
-    let input = input(anybody && !app.auth().is_local());
+    let input = input(chooses(app, who));
     vec![
         Tool::new(NAME, description, object_of(input))
             .with_title(title)
@@ -72,10 +85,11 @@ fn input(chooses: bool) -> Value {
 
 pub(super) async fn run(call: &Call) -> Result<Done> {
     let mut arguments = call.arguments.clone();
-    let user = arguments.take_text("user")?;
+    let behalf = behalf(call, &mut arguments)?;
     let confirm = call.agreed(arguments.take("confirm")?);
+    // A command does not refuse what is another command's, nor what is none's.
+    arguments.refuse_all_but(&ARGUMENTS)?;
     let command: MemoryCommand = read(&arguments.text())?;
-    let behalf = Behalf { user, agent: None, run: call.run.clone() };
     let count = memories::count_removed(&call.who, &call.app, &behalf, &command).await? as u64;
     if let MemoryCommand::Delete { path } = &command
         && count > 1

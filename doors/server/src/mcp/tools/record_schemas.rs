@@ -152,6 +152,7 @@ pub(super) fn list(spaces: &[&Declaration]) -> Tool {
                     "space": space(spaces),
                     "prefix": text("Below which prefix: segments with colons between and after them. Everything, if left out."),
                     "depth": whole("How many levels are shown; what lies deeper shows as a prefix.", 1, 64),
+                    "budget": whole("How many keys may be read for one page.", 1, 100_000),
                     "descending": flag("Whether to begin at the end."),
                     "limit": limit(),
                     "cursor": cursor(),

@@ -3,6 +3,7 @@
 use keyward::schema::{IndexKind, Ownership, Space as Declaration};
 use keyward::{Bindings, Key, Version};
 use rmcp::model::Tool;
+use serde_json::value::RawValue;
 
 use super::{Call, Done, record_schemas as described};
 use crate::api::entries::Precondition;
@@ -105,6 +106,12 @@ pub(super) fn precondition(arguments: &mut Arguments) -> Result<Precondition> {
     }
 }
 
+/// The version that must be there for a change, where it cannot be asked that nothing is.
+pub(super) fn version_condition(arguments: &mut Arguments) -> Result<Precondition> {
+    let version = arguments.take_text("if_version")?;
+    Ok(version.map_or(Precondition::None, |it| Precondition::OneOf(vec![Version::parse(&it)])))
+}
+
 pub(super) async fn save(call: &Call) -> Result<Done> {
     let mut arguments = call.arguments.clone();
     let reached = space(call, &mut arguments)?;
@@ -118,6 +125,7 @@ pub(super) async fn save(call: &Call) -> Result<Done> {
             .hint("Give the whole value; with merge: true, the part that changes.")
     })?;
     arguments.finish()?;
+    refuse_large(call, &value)?;
     let change = match merges {
         true if metadata.is_some() || ttl.is_some() => {
             return Err(Problem::invalid("with merge, metadata and end stay as they are")
@@ -133,6 +141,16 @@ pub(super) async fn save(call: &Call) -> Result<Done> {
         .text("version", &version.map(|version| version.to_string()).unwrap_or_default())
         .raw("created", &created.to_string());
     Ok(Done::Told(text.finish()))
+}
+
+/// Refuses a value that would be too large over HTTP as well: a message has room for more.
+fn refuse_large(call: &Call, value: &RawValue) -> Result<()> {
+    let (bytes, bytes_max) = (value.get().len(), call.app.limits().body_bytes_max);
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    let detail = format!("the value has {bytes} bytes, and at most {bytes_max} are taken");
+    Err(Problem::new("value-too-large", detail).hint("Make the value smaller; nothing was done."))
 }
 
 pub(super) async fn get(call: &Call) -> Result<Done> {
@@ -184,7 +202,7 @@ pub(super) async fn delete(call: &Call) -> Result<Done> {
     let deleted = match below {
         None => {
             let key = key_of(&reached, &mut arguments)?;
-            let expected = precondition(&mut arguments)?;
+            let expected = version_condition(&mut arguments)?;
             arguments.finish()?;
             let change = Change::Delete;
             let there = reached.space.get(&key).await?.is_some();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::Agent;
+use crate::fixture::answered;
 use crate::spaces::served;
 
 #[tokio::test]
@@ -79,6 +80,8 @@ async fn what_is_wrong_says_what_to_call_next() {
         ("agent_get", json!({ "namespace": "", "key": "k" }), "invalid", ""),
         ("agent_set", json!({ "key": "k" }), "invalid", "value"),
         ("agent_set", json!({ "key": "k", "value": 1, "sliding": true }), "invalid", "ttl_seconds"),
+        ("agent_set", json!({ "key": "k", "value": 1, "ttl_seconds": 0 }), "invalid", "from 1 to"),
+        ("agent_set", json!({ "key": "k", "value": 1, "ttl_seconds": "0" }), "invalid", "never"),
         ("agent_set", json!({ "key": "k", "value": 1, "metadata": 1 }), "", ""),
         ("agent_patch", json!({ "key": "none", "value": { "a": 1 } }), "not-found", "agent_keys"),
         ("agent_patch", json!({ "key": "none" }), "invalid", ""),
@@ -89,6 +92,19 @@ async fn what_is_wrong_says_what_to_call_next() {
         let said = agent.refused(tool, arguments.clone()).await;
         assert!(said.starts_with(code), "{tool} {arguments}: {said}");
         assert!(said.contains(next), "{tool} {arguments}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_lives_for_some_time_or_never_ends() {
+    let server = served().await;
+    let agent = Agent::new(&server);
+    for (ttl, ends) in [(json!(60), true), (json!("never"), false), (json!(null), false)] {
+        let set = json!({ "key": "k", "value": 1, "ttl_seconds": ttl });
+        agent.call("agent_set", set).await;
+        let read = server.get("/v1/agents/namespaces/default/entries/k");
+        let read = answered(200, read).await;
+        assert_eq!(read.headers().contains_key("keyward-expires"), ends, "{ttl}");
     }
 }
 

@@ -3,10 +3,12 @@
 mod access;
 mod agents;
 mod agreements;
+mod arguments;
 mod client;
 mod confirming;
 mod isolation;
 mod jobs;
+mod large;
 mod locks;
 mod memory;
 mod piped;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use keyward::Data;
-use keyward_server::{Config, Limits, serve_mcp, without_schema};
+use keyward::schema::Schema;
+use keyward_server::{Config, Limits, LocalUser, serve_mcp, without_schema};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex,
@@ -30,13 +31,18 @@ struct Piped {
 
 impl Piped {
     async fn start(limits: Limits, data: Data) -> Self {
+        Self::start_for(LocalUser::default(), limits, data).await
+    }
+
+    /// One that is bound to a user.
+    async fn start_for(user: LocalUser, limits: Limits, data: Data) -> Self {
         let config = Config { limits, ..configured() };
         let (client, server) = duplex(PIPE_BYTES_MAX);
         let ((reads, writes), (output, input)) = (split(server), split(client));
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
-            serve_mcp(&config, &data, reads, writes, stopped).await.unwrap();
+            serve_mcp(&config, &data, &user, reads, writes, stopped).await.unwrap();
         });
         let (output, stop) = (BufReader::new(output).lines(), Some(stop));
         let mut piped = Self { input, output, early: HashMap::new(), stop, serving, asked: 0 };
@@ -95,6 +101,20 @@ impl Piped {
     async fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
         self.answer(id).await
+    }
+
+    /// What a tool answers, as text, and whether it did not work.
+    async fn said(&mut self, tool: &str, arguments: Value) -> (String, bool) {
+        let id = self.call(tool, arguments).await;
+        let result = self.answer(id).await["result"].take();
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        (text.to_owned(), result["isError"] == true)
+    }
+
+    /// Hangs up, and waits for the end.
+    async fn end(mut self) {
+        self.input.shutdown().await.unwrap();
+        self.rest().await;
     }
 
     /// What is said until the end, which comes by itself.
@@ -222,4 +242,147 @@ async fn a_call_that_a_stop_cannot_wait_for_says_that_its_outcome_is_unknown() {
     }
     // Whatever was done, somebody was told of.
     assert!(kept(&url).await <= rest.len() + 1);
+}
+
+/// Declares what is each user's own, what is shared, and what takes a role.
+fn declared(folder: &std::path::Path) -> Data {
+    let schema = format!(
+        r#"
+        [stores.app]
+        url = "embedded:{}"
+        [spaces.notes]
+        key = "user:{{user}}:notes:{{note}}"
+        ownership = "user"
+        [spaces.places]
+        key = "shared:places:{{place}}"
+        ownership = "shared"
+        [spaces.staff]
+        key = "shared:staff:{{person}}"
+        ownership = "shared"
+        read_roles = ["hr"]
+        "#,
+        folder.join("data").display()
+    );
+    Data::new(Schema::parse(&schema, "schema.toml").unwrap())
+}
+
+fn user(name: &str) -> LocalUser {
+    LocalUser { name: name.to_owned(), ..LocalUser::default() }
+}
+
+#[tokio::test]
+async fn a_client_reaches_the_data_of_its_user_and_what_is_no_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = declared(folder.path());
+    let note = json!({ "space": "notes", "key": "user:ada:notes:n1" });
+    let mut saved = note.clone();
+    saved["value"] = json!("secret");
+    let mut ada = Piped::start_for(user("ada"), Limits::default(), data.clone()).await;
+    for (tool, arguments) in [
+        ("record_save", saved.clone()),
+        ("record_save", json!({ "space": "places", "key": "shared:places:p", "value": "shared" })),
+        ("agent_set", json!({ "key": "k", "value": "secret" })),
+        ("lock_acquire", json!({ "root": "page:7" })),
+        ("lock_acquire", json!({ "root": "shared:page" })),
+        ("job_list", json!({})),
+    ] {
+        let (said, failed) = ada.said(tool, arguments).await;
+        assert!(!failed, "{tool}: {said}");
+    }
+    let (said, _) = ada.said("record_get", note.clone()).await;
+    assert!(said.contains("secret"), "{said}");
+    ada.end().await;
+
+    // Nobody is named: it is the user local, who is nobody else.
+    let mut local = Piped::start(Limits::default(), data).await;
+    for (tool, arguments) in [
+        ("record_get", note.clone()),
+        ("record_save", saved),
+        ("record_delete", note),
+        ("record_delete", json!({ "space": "notes", "prefix": "user:ada:", "confirm": 1 })),
+        ("record_list", json!({ "space": "notes", "prefix": "user:ada:" })),
+        ("record_query", json!({ "space": "notes", "values": { "user": "ada" } })),
+        ("agent_get", json!({ "key": "k", "user": "ada" })),
+        ("agent_search", json!({ "user": "ada" })),
+    ] {
+        let (said, failed) = local.said(tool, arguments.clone()).await;
+        assert!(failed && !said.contains("secret"), "{tool} {arguments}: {said}");
+    }
+    for (tool, arguments) in [
+        ("record_list", json!({ "space": "notes" })),
+        ("record_query", json!({ "space": "notes", "allow_scan": true })),
+        ("agent_get", json!({ "key": "k" })),
+        ("agent_search", json!({})),
+        ("agent_namespaces", json!({})),
+    ] {
+        let (said, failed) = local.said(tool, arguments).await;
+        let tells = said.contains("secret") || said.contains("ada") || said.contains("default");
+        assert!(!failed && !tells, "{tool}: {said}");
+    }
+    let (said, failed) =
+        local.said("record_get", json!({ "space": "places", "key": "shared:places:p" })).await;
+    assert!(!failed && said.contains("shared"), "{said}");
+    let (said, failed) = local.said("agent_set", json!({ "key": "k", "value": 1 })).await;
+    assert!(!failed, "{said}");
+    let (said, _) = local.said("agent_get", json!({ "key": "k" })).await;
+    assert!(said.contains(r#""userId":"local""#), "{said}");
+    let read = local.ask(
+        "resources/read",
+        json!({ "uri": "keyward://app/spaces/notes/records/user:ada:notes:n1" }),
+    );
+    assert!(read.await["error"].is_object());
+}
+
+#[tokio::test]
+async fn a_user_of_this_machine_has_every_role_unless_some_are_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = declared(folder.path());
+    let staff = json!({ "space": "staff", "key": "shared:staff:1" });
+    for (roles, may) in
+        [(None, true), (Some(vec!["hr".to_owned()]), true), (Some(vec!["it".to_owned()]), false)]
+    {
+        let user = LocalUser { roles: roles.clone(), ..user("ada") };
+        let mut client = Piped::start_for(user, Limits::default(), data.clone()).await;
+        let (said, failed) = client.said("record_get", staff.clone()).await;
+        assert_eq!(!failed, may, "{roles:?}: {said}");
+        client.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_is_not_taken_is_answered_with_its_id() {
+    let mut client = Piped::start(Limits::default(), in_memory()).await;
+    let large = "x".repeat(8 << 20);
+    let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
+    let call = |value: &str, id: &str| {
+        format!(
+            r#"{{"method":"tools/call","params":{{"name":"agent_set","arguments":{{"key":"k","value":{value}}}}},"jsonrpc":"2.0","id":{id}}}"#
+        )
+    };
+    for message in [
+        call(&format!("\"{large}\""), "900"),
+        format!(r#"{{"jsonrpc":"2.0","id":900,"method":"{large}"}}"#),
+        call(&deep, "900"),
+        r#"{"jsonrpc":"1.0","id":900,"method":"ping"}"#.to_owned(),
+    ] {
+        client.write(&format!("{message}\n")).await;
+        let beginning = &message[..message.len().min(100)];
+        let answer = client.answer(900).await;
+        assert_eq!(answer["error"]["code"], -32600, "{beginning}: {answer}");
+    }
+    // What has no id is refused without one, and the next call is answered.
+    let notified = format!(r#"{{"jsonrpc":"2.0","method":"notifications/{large}"}}"#);
+    client.write(&format!("{notified}\n")).await;
+    let (said, failed) = client.said("agent_get", json!({ "key": "k" })).await;
+    assert_eq!((said.as_str(), failed), (r#"{"found":false}"#, false));
+}
+
+#[tokio::test]
+async fn a_value_of_exactly_the_largest_size_is_kept() {
+    let mut client = Piped::start(Limits::default(), in_memory()).await;
+    let text = |bytes: usize| "x".repeat(bytes - 2);
+    let set = |value: String| json!({ "key": "k", "value": value });
+    assert!(!client.said("agent_set", set(text(1 << 20))).await.1);
+    let (said, failed) = client.said("agent_set", set(text((1 << 20) + 1))).await;
+    assert!(failed && said.starts_with("value-too-large"), "{said}");
 }

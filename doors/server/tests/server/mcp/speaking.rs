@@ -149,7 +149,7 @@ async fn what_is_no_message_is_refused_and_a_body_has_a_bound() {
         let answer = server.post("/mcp", body).header("accept", accept).send().await.unwrap();
         assert!(answer.status().is_client_error(), "{body}: {}", answer.status());
     }
-    let large = "x".repeat(1024 * 1024 + 1);
+    let large = "x".repeat(8 * 1024 * 1024);
     let answer = server.post("/mcp", &large).header("accept", accept);
     answered(413, answer).await;
     let agent = Agent::new(&server);

@@ -15,6 +15,7 @@ use self::client::{Client, Entry};
 use self::configuration::Added;
 use self::file::File;
 use self::way::Way;
+use super::Whom;
 use crate::args::Target;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -24,14 +25,14 @@ use crate::pretty::pretty;
 /// Have a client use Keyward: writes the client's configuration
 ///
 /// The client then starts keyward mcp, on the store and the schema that other commands would use here, as
-/// whole paths; or, with --url, it speaks to a server that runs. Everything else in the file stays as it
+/// whole paths, for the user and with the roles that are given; or, with --url, it speaks to a server that runs. Everything else in the file stays as it
 /// is, comments too where the client allows them; the file as it was is kept beside it as FILE.bak. A
 /// file that is not JSON is refused. No password and no API key is written: --key-variable names a
 /// variable that the client takes the key from.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward mcp install claude-desktop -s embedded:./data
-  keyward mcp install claude-code --schema keyward.schema.toml --project
+  keyward mcp install claude-code --schema keyward.schema.toml --user ada --project
   keyward mcp install zed --name notes -s embedded:./notes --print
   keyward mcp install cursor --url http://127.0.0.1:7480/mcp
   keyward mcp install windsurf --url https://data.example.org/mcp --key-variable KEYWARD_KEY"#)]
@@ -90,11 +91,12 @@ struct Told<'t> {
     backup: Option<PathBuf>,
 }
 
-pub fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+pub fn run(arguments: Arguments, whom: &Whom, target: &Target, output: &mut Output) -> Result {
     let Arguments { client, name, .. } = &arguments;
     let way = match &arguments.url {
+        Some(_) if whom.is_given() => return Err(known_by_key()),
         Some(url) => Way::to_server(url, arguments.key_variable.as_deref(), target)?,
-        None => Way::by_starting(target)?,
+        None => Way::by_starting(target, whom)?,
     };
     let entry = client.entry(&way)?;
     let place = match (&arguments.file, arguments.project) {
@@ -156,6 +158,12 @@ fn tell(
             )
         }
     }
+}
+
+fn known_by_key() -> Failure {
+    Failure::invalid("--url with --user or --role: a server knows the user by the API key").hint(
+        "Leave out --user and --role, or leave out --url to have the client start keyward mcp.",
+    )
 }
 
 fn refused(file: &Path, reason: &str) -> Failure {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use keyward::{Data, StoreUrl};
 
+use super::super::Whom;
 use crate::args::Target;
 use crate::failure::{Failure, Result};
 
@@ -49,8 +50,8 @@ impl Way {
         Ok(Self::Server { url: url.to_owned(), key_variable })
     }
 
-    /// By starting keyward mcp on what other commands would use here.
-    pub fn by_starting(target: &Target) -> Result<Self> {
+    /// By starting keyward mcp on what other commands would use here, for somebody.
+    pub fn by_starting(target: &Target, whom: &Whom) -> Result<Self> {
         target.refuse_server(
             "starting keyward mcp",
             "Have the client speak to the server itself: --url URL, with /mcp after the server's.",
@@ -60,6 +61,7 @@ impl Way {
         let program = env::current_exe()
             .map_err(|error| Failure::file("cannot tell where this program is", &error))?;
         let mut arguments = vec!["mcp".to_owned()];
+        arguments.extend(whom.arguments());
         let mut variables = BTreeMap::new();
         let schema = target.schema_file_if_any()?;
         if let Some(schema) = &schema {
