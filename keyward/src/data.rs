@@ -54,6 +54,7 @@ const STORE_USUAL: &str = "main";
 pub struct Data {
     schema: Arc<Schema>,
     places: BTreeMap<String, Place>,
+    agents: agents::Options,
 }
 
 /// Where a store is, and its records once it is open.
@@ -91,7 +92,14 @@ impl Data {
         let places = stores
             .map(|store| (store.name.clone(), Place::new(store.url.clone(), folder)))
             .collect();
-        Self { schema: Arc::new(schema), places }
+        Self { schema: Arc::new(schema), places, agents: agents::Options::default() }
+    }
+
+    /// The same with other options for what agents keep: the default ones are used otherwise.
+    #[must_use]
+    pub fn with_agents(mut self, options: agents::Options) -> Self {
+        self.agents = options;
+        self
     }
 
     /// The same with a store in another place than the schema says. Refused for a store that the
@@ -267,13 +275,13 @@ impl Data {
     /// not [`Data::agents_store`].
     pub async fn agents(&self, store: &str) -> agents::Result<Agents> {
         let records = self.records(store).await?;
-        Agents::open(records, agents::Options::default(), SystemClock)
+        Agents::open(records, self.agents.clone(), SystemClock)
     }
 
     /// The same, or nothing if the store does not exist.
     pub async fn existing_agents(&self, store: &str) -> agents::Result<Option<Agents>> {
         let Some(records) = self.existing_records(store).await? else { return Ok(None) };
-        Agents::open(records, agents::Options::default(), SystemClock).map(Some)
+        Agents::open(records, self.agents.clone(), SystemClock).map(Some)
     }
 
     /// The store that a space lives in.

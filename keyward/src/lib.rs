@@ -29,10 +29,12 @@
 //! store. Several people work on pages with policies and issues in a workspace of [`agreements`].
 
 mod data;
+mod doctor;
 mod open;
 pub mod rules;
 
 pub use data::Data;
+pub use doctor::doctor;
 #[doc(inline)]
 pub use keyward_agents as agents;
 #[doc(inline)]

@@ -69,6 +69,12 @@ pub trait Engine: Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
+    /// How many entries have expired whose space is not reclaimed yet, if the engine can tell. Engines
+    /// reclaim some with every commit, so the number is usually small and falls by itself.
+    fn expired(&self) -> BoxFuture<'_, Result<Option<u64>>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Fails as [`ErrorKind::Full`] if the store has hardly any room left to grow, as far as the
     /// engine can tell without writing. Small commits may succeed all the same.
     fn check_space(&self) -> BoxFuture<'_, Result<()>> {

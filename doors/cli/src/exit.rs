@@ -146,7 +146,7 @@ impl From<&migrate::Error> for Exit {
         match error {
             migrate::Error::Records(error) => error.into(),
             migrate::Error::Refused(_) | migrate::Error::NoSource { .. } => Self::Invalid,
-            migrate::Error::Overtaken { .. } => Self::Conflict,
+            migrate::Error::Overtaken { .. } | migrate::Error::Running { .. } => Self::Conflict,
             migrate::Error::Damaged(_) => Self::Corrupt,
             _ => Self::Internal,
         }

@@ -50,6 +50,8 @@ pub(crate) struct Served {
     pub feed: Feed,
     /// Which of its keys ordinary writes must leave alone.
     pub rules: WriteRules,
+    /// Whether the schema says nothing of what the store holds.
+    pub schemaless: bool,
     /// Its locks and results, where the engine can compare before it writes.
     shared: Option<(Locks, Cache)>,
     /// Its queues and jobs, or why it can have none.
@@ -74,6 +76,7 @@ impl Stores {
                 name: store.name.clone(),
                 rules: rules(&records, &trees, data, config, &store.name)?,
                 feed: Feed::new(records.store().clone()),
+                schemaless: data.schema().spaces.is_empty(),
                 shared: shared(records.store(), trees, metrics)?,
                 records,
                 jobs: jobs.map(|jobs| jobs.counting(metrics.queues.clone())).map_err(Problem::from),

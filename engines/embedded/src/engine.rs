@@ -67,11 +67,11 @@ impl Embedded {
     }
 
     /// Does long work on the whole store, in a thread of its own.
-    fn apart(
+    fn apart<T: Send + 'static>(
         &self,
         name: &'static str,
-        work: impl FnOnce(&Environment) -> Result<()> + Send + 'static,
-    ) -> BoxFuture<'static, Result<()>> {
+        work: impl FnOnce(&Environment) -> Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T>> {
         let core = self.shared.core.clone();
         Box::pin(async move {
             let (done, result) = oneshot::channel();
@@ -182,6 +182,11 @@ impl Engine for Embedded {
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
         Box::pin(async move { self.shared.core.stats() })
+    }
+
+    fn expired(&self) -> BoxFuture<'_, Result<Option<u64>>> {
+        let now_ms = self.shared.core.clock.now().as_millisecond();
+        self.apart("count", move |environment| environment.expired(now_ms).map(Some))
     }
 
     fn check_space(&self) -> BoxFuture<'_, Result<()>> {

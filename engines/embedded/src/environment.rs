@@ -12,6 +12,7 @@ use crate::Options;
 use crate::directory::data_file;
 use crate::error::{at, corrupt, from_lmdb, misplaced};
 use crate::pages::{self, Meta, PageFile};
+use crate::record::{self, Record};
 
 pub(crate) type Table = Database<'static, Bytes, Bytes>;
 
@@ -80,6 +81,25 @@ impl Environment {
     /// Reads everything in a range once, and checks it as far as the format allows.
     pub(crate) fn verify(&self, range: &KeyRange) -> Result<()> {
         pinned(&self.env, |file, meta| pages::check(file, meta, range))
+    }
+
+    /// How many entries have ended by a time and still occupy space.
+    pub(crate) fn expired(&self, now_ms: i64) -> Result<u64> {
+        let failed = |error| from_lmdb("cannot count what has expired", error);
+        let txn = self.read()?;
+        let mut expired = 0;
+        for end in self.tables.ends.iter(&txn).map_err(failed)? {
+            let (end, _) = end.map_err(failed)?;
+            let (expires, key) = record::split_end(end)?;
+            if expires > now_ms {
+                break;
+            }
+            // The entry may have been written again since, with another end or none.
+            let entry = self.tables.entries.get(&txn, key).map_err(failed)?;
+            let record = entry.and_then(|bytes| Record::read_of(key, bytes).ok());
+            expired += u64::from(record.is_some_and(|it| it.expires == Some(expires)));
+        }
+        Ok(expired)
     }
 
     /// Begins a short read. If dead processes have filled the table of readers, it is cleared once.

@@ -108,6 +108,13 @@ impl Engine for Memory {
         follow(log, range, since)
     }
 
+    fn expired(&self) -> BoxFuture<'_, Result<Option<u64>>> {
+        Box::pin(async move {
+            let now = self.shared.clock.now();
+            Ok(Some(self.shared.state().expired(now)))
+        })
+    }
+
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
         Box::pin(async move {
             let stats = self.shared.state().stats();

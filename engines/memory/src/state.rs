@@ -150,6 +150,12 @@ impl State {
         Revision(self.revision)
     }
 
+    /// How many entries have expired and still occupy space.
+    pub(crate) fn expired(&self, now: Timestamp) -> u64 {
+        let entries = self.slots.values().filter_map(|slot| slot.current.as_ref());
+        entries.map(|entry| u64::from(entry.is_expired(now))).sum()
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         let size = |entry: &Entry| entry.value.len() + entry.metadata.as_ref().map_or(0, Json::len);
         let entries =

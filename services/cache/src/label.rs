@@ -63,6 +63,13 @@ struct Metadata {
     cache: Label,
 }
 
+/// Whether an entry is a cached result, whatever its key is: for whoever looks through a store and has to
+/// tell Keyward's own entries from others.
+pub fn is_cached(entry: &Entry) -> bool {
+    let metadata = entry.metadata.as_ref().map(|metadata| metadata.as_bytes());
+    metadata.is_some_and(|bytes| serde_json::from_slice::<Metadata>(bytes).is_ok())
+}
+
 /// What a key holds, as the cache sees it.
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {

@@ -157,6 +157,19 @@ impl Claim {
     }
 }
 
+/// Whether an entry is the catalog of a lock root, whatever its key is: for whoever looks through a store
+/// and has to tell Keyward's own entries from others.
+pub fn is_lock_catalog(entry: &Entry) -> bool {
+    #[derive(Deserialize)]
+    struct Tagged {
+        #[serde(rename = "keyward")]
+        _tag: Tag,
+        #[serde(rename = "format")]
+        _format: u32,
+    }
+    serde_json::from_slice::<Tagged>(entry.value.as_bytes()).is_ok()
+}
+
 impl Catalog {
     fn empty() -> Self {
         Self {

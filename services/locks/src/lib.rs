@@ -61,7 +61,7 @@ mod root;
 mod ticket;
 
 pub use breaking::Target;
-pub use catalog::Broken;
+pub use catalog::{Broken, is_lock_catalog};
 pub use error::{Error, Result};
 pub use fenced::{Change, Updated, present};
 pub use guard::{Guard, Loss};

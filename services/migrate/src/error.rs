@@ -31,6 +31,16 @@ pub enum Error {
         /// The migration.
         id: String,
     },
+    /// Another run of the same migration, or of one about the same index, is alive.
+    #[error("the migration {id} is being run by {by} since {since}")]
+    Running {
+        /// The migration.
+        id: String,
+        /// Who runs it.
+        by: String,
+        /// Since when.
+        since: jiff::Timestamp,
+    },
     /// What the store keeps about its migrations makes no sense.
     #[error("what the store keeps about its migrations is damaged: {0}")]
     Damaged(String),
@@ -48,7 +58,7 @@ impl Error {
         match self {
             Self::Records(error) => error.code(),
             Self::Refused(_) | Self::NoSource { .. } => "refused",
-            Self::Overtaken { .. } => "overtaken",
+            Self::Overtaken { .. } | Self::Running { .. } => "overtaken",
             Self::Damaged(_) => "corrupt",
         }
     }
@@ -62,6 +72,9 @@ impl Error {
                 "Name a variable of the old key, or a field of the value; nothing was done."
             }
             Self::Overtaken { .. } => "Leave it to the other process, or end that one first.",
+            Self::Running { .. } => {
+                "Wait for its end, or end that process: a few seconds later, running this again goes on."
+            }
             Self::Damaged(_) => "Look at the keys below system:migration.",
         }
     }

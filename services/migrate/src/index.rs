@@ -20,13 +20,13 @@ pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result
                 run.enter(phase).await?;
             }
             Phase::Sweep => {
-                run.settle().await;
+                run.settle().await?;
                 sweep(run, name).await?;
                 run.enter(Phase::Announce).await?;
             }
             Phase::Announce => {
                 announce(run.records(), space, index).await?;
-                run.settle().await;
+                run.settle().await?;
                 run.enter(Phase::Walk).await?;
             }
             Phase::Walk => {
@@ -39,7 +39,7 @@ pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result
                 run.enter(phase).await?;
             }
             Phase::CheckRecords => {
-                run.appear().await;
+                run.appear().await?;
                 check_records(run, space, name).await?;
                 run.enter(Phase::CheckEntries).await?;
             }
@@ -58,7 +58,7 @@ pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result
             }
             Phase::Withdraw => {
                 disable(run.records(), name).await?;
-                run.settle().await;
+                run.settle().await?;
                 sweep(run, name).await?;
                 return run.end().await;
             }
@@ -71,7 +71,7 @@ pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result
 pub(crate) async fn drop(run: &mut Run<'_>, name: &str) -> Result<()> {
     if disable(run.records(), name).await? {
         run.enter(Phase::Sweep).await?;
-        run.settle().await;
+        run.settle().await?;
         sweep(run, name).await?;
         let forget = run.records().change_catalog(|content| {
             if content.indexes.get(name).is_some_and(|it| it.state == IndexState::Disabled) {
@@ -235,7 +235,11 @@ async fn checked(run: &mut Run<'_>, inspected: Inspected) -> Result<bool> {
     run.migration().counts.checked += count(inspected.rows);
     for finding in inspected.findings {
         let wrong = match finding.flaw {
-            Flaw::MissingEntry | Flaw::WrongEntry | Flaw::TakenEntry | Flaw::Unindexable => true,
+            Flaw::MissingEntry
+            | Flaw::WrongEntry
+            | Flaw::TakenEntry
+            | Flaw::DuplicateValue
+            | Flaw::Unindexable => true,
             // Elsewhere a writer who is under way leaves entries before the record; readers drop
             // them.
             Flaw::OrphanedEntry | Flaw::BrokenEntry => atomic,

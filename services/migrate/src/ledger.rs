@@ -1,5 +1,7 @@
 //! What a store knows about its migrations: one row each, at `system:migration:{id}`.
 
+use std::time::Duration;
+
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use keyward_engine::{Commit, Entry, Expect, Json, Outcome, Put, Scan, Store, Tier, Version};
@@ -8,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
 use crate::error::{Error, Result};
+use crate::index::count;
+use crate::pace::Pause;
 
 const SEGMENTS: [&str; 2] = ["system", "migration"];
 /// How many migrations may begin in one moment.
@@ -43,10 +47,23 @@ pub struct Migration {
     pub by: String,
     /// How often it was begun or gone on with.
     pub runs: u32,
+    /// Who runs it, or ran it last; nobody once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<Runner>,
     /// Whether the last writer wins on the store's engine: then a change that somebody made meanwhile
     /// may be missing from the index until a doctor has looked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub best_effort: bool,
+}
+
+/// One run of a migration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runner {
+    /// Who started it.
+    pub by: String,
+    /// When it was started.
+    #[serde(with = "moment")]
+    pub since: Timestamp,
 }
 
 /// How a migration stands.
@@ -138,7 +155,17 @@ impl Migration {
 /// The rows of a store.
 pub(crate) struct Ledger<'s> {
     pub store: &'s Store,
+    pub pause: &'s dyn Pause,
 }
+
+/// For how long a run is given up for dead that gives no sign of life. It gives one at least every
+/// [`BEAT`], unless one page takes it longer; then whoever takes over is the only one to go on, since
+/// each writes the row by its version.
+const SILENCE_MAX: Duration = Duration::from_secs(6);
+/// How often a row is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long a run waits at most without a sign of life.
+pub(crate) const BEAT: Duration = Duration::from_secs(2);
 
 /// A row as it was read or written last.
 pub(crate) struct Held {
@@ -146,17 +173,55 @@ pub(crate) struct Held {
     version: Option<Version>,
 }
 
+impl Runner {
+    fn new(by: &str, since: Timestamp) -> Self {
+        Self { by: by.to_owned(), since }
+    }
+}
+
+impl Held {
+    /// What writes the row as this migration, unless somebody else has written it since.
+    pub fn saving(&self, migration: &Migration) -> Result<Commit> {
+        let key = key(&migration.id)?;
+        let damaged = |error: keyward_engine::JsonError| Error::Damaged(error.to_string());
+        let put = Put::new(Json::from_value(migration).map_err(damaged)?);
+        let expect = self.version.clone().map_or(Expect::Absent, Expect::Version);
+        Ok(Commit::new().check(key.clone(), expect).put(key, put))
+    }
+
+    /// The migration with so many records more that were moved, and what writes it, for the commit that
+    /// moves them.
+    pub fn moving(&self, records: usize) -> Result<(Migration, Commit)> {
+        let mut migration = self.migration.clone();
+        migration.counts.records += count(records);
+        migration.counts.changed += count(records);
+        let commit = self.saving(&migration)?;
+        Ok((migration, commit))
+    }
+
+    /// The row was written as this migration, together with other things.
+    pub fn saved(&mut self, migration: Migration, version: Option<Version>) {
+        self.migration = migration;
+        self.version = version;
+    }
+}
+
 impl Ledger<'_> {
     /// Goes on with the migration that does the same, or begins one. Others about the same index are
-    /// given up.
+    /// given up. Refused while another run of one of them gives signs of life: [`Error::Running`].
     pub async fn begin(&self, definition: Definition, by: &str, now: Timestamp) -> Result<Held> {
         let mut same = None;
         let running = self.rows(|migration| migration.state == State::Running).await?;
         for mut held in running {
             let known = &held.migration.definition;
             let about_it = known.index().is_some() && known.index() == definition.index();
-            if same.is_none() && known.is_same_work(&definition) {
+            let is_same = same.is_none() && known.is_same_work(&definition);
+            if is_same || about_it {
+                self.refuse_living(&held).await?;
+            }
+            if is_same {
                 held.migration.runs = held.migration.runs.saturating_add(1);
+                held.migration.runner = Some(Runner::new(by, now));
                 self.save(&mut held).await?;
                 same = Some(held);
             } else if about_it {
@@ -172,6 +237,24 @@ impl Ledger<'_> {
                 self.give_way(held, now).await
             }
         }
+    }
+
+    /// Waits until a run has been silent for long enough to be dead; an error as soon as it gives a sign
+    /// of life. Measured by waiting, not by comparing clocks: those of two machines may differ.
+    async fn refuse_living(&self, held: &Held) -> Result<()> {
+        let Some(Runner { by, since }) = &held.migration.runner else { return Ok(()) };
+        let key = key(&held.migration.id)?;
+        let mut silent = Duration::ZERO;
+        while silent < SILENCE_MAX {
+            self.pause.pause(LOOK).await;
+            silent += LOOK;
+            let seen = self.store.get(&key).await?.map(|entry| entry.version);
+            if seen != held.version {
+                let (id, by, since) = (held.migration.id.clone(), by.clone(), *since);
+                return Err(Error::Running { id, by, since });
+            }
+        }
+        Ok(())
     }
 
     /// Of several that begin the same at once, lets the one with the first name go on: whoever comes
@@ -219,6 +302,7 @@ impl Ledger<'_> {
                 finished: None,
                 by: by.to_owned(),
                 runs: 1,
+                runner: Some(Runner::new(by, now)),
                 best_effort: self.store.capabilities().tier() == Tier::Advisory,
             };
             let mut held = Held { migration, version: None };
@@ -232,15 +316,10 @@ impl Ledger<'_> {
 
     /// Writes a row, unless somebody else did since it was read.
     pub async fn save(&self, held: &mut Held) -> Result<()> {
-        let key = key(&held.migration.id)?;
-        let damaged = |error: keyward_engine::JsonError| Error::Damaged(error.to_string());
-        let put = Put::new(Json::from_value(&held.migration).map_err(damaged)?);
-        let expect = held.version.clone().map_or(Expect::Absent, Expect::Version);
-        let commit = Commit::new().put(key.clone(), put);
-        let commit = match self.store.capabilities().tier() {
-            Tier::Advisory => commit,
-            Tier::Atomic | Tier::Recoverable => commit.check(key, expect),
-        };
+        let mut commit = held.saving(&held.migration)?;
+        if self.store.capabilities().tier() == Tier::Advisory {
+            commit.checks.clear();
+        }
         match self.store.commit(commit).await? {
             Outcome::Applied { versions, .. } => {
                 held.version = versions.into_iter().next().flatten();

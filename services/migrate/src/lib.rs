@@ -36,7 +36,7 @@ pub use definition::{Definition, Source};
 pub use doctor::{Doctor, Found, Probed, Promise, Report, probe};
 pub use edit::Edit;
 pub use error::{Error, Result};
-pub use ledger::{Counts, Migration, Phase, Problem, State};
+pub use ledger::{Counts, Migration, Phase, Problem, Runner, State};
 pub use migrator::{Change, Migrator};
 pub use pace::Pause;
 pub use plan::{Differing, Plan, Taken, plan};

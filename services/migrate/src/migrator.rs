@@ -5,13 +5,13 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Consistency, Json, Tier};
+use keyward_engine::{Consistency, Json, Tier, Version};
 use keyward_key::Key;
 use keyward_records::{CATALOG_AGE_MAX, Record, Records};
 
 use crate::definition::Definition;
 use crate::error::{Error, Result};
-use crate::ledger::{Held, Ledger, Migration, Phase, State};
+use crate::ledger::{BEAT, Held, Ledger, Migration, Phase, State};
 use crate::pace::{Pace, Pause};
 use crate::plan::{Plan, plan};
 use crate::{index, rekey, transform};
@@ -73,7 +73,9 @@ impl Migrator {
     /// each page. What could not be done is in the answer. A change of values is not run by this: see
     /// [`Migrator::transform`].
     ///
-    /// Of several who run the same at once, one goes on; the others get [`Error::Overtaken`]. Where
+    /// Of several who run the same at once, one goes on; the others get [`Error::Running`], or
+    /// [`Error::Overtaken`] if it began in the same moment. A run that was killed looks like a living one
+    /// for some seconds: this waits them out before it goes on. Where
     /// the last writer wins, that cannot be told, indexes are made as well as can be
     /// ([`Migration::best_effort`]), and moving records is refused.
     pub async fn run(
@@ -145,7 +147,7 @@ impl Migrator {
     }
 
     fn ledger(&self) -> Ledger<'_> {
-        Ledger { store: self.records.store() }
+        Ledger { store: self.records.store(), pause: &*self.pause }
     }
 
     async fn begin<'m>(
@@ -206,8 +208,34 @@ impl Run<'_> {
         self.held.migration.set_position(position);
         self.save().await?;
         let wait = self.pace.wait(records, self.migrator.records.clock());
-        if wait > Duration::ZERO {
-            self.migrator.pause.pause(wait).await;
+        self.wait(wait).await
+    }
+
+    /// The ledger's row.
+    pub fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// The row was written as this migration by the commit that moved records, and got this version.
+    pub fn moved(&mut self, migration: Migration, versions: Vec<Option<Version>>) {
+        self.held.saved(migration, versions.into_iter().next().flatten());
+        (self.progress)(&self.held.migration);
+    }
+
+    /// Writes down what was counted since the last time.
+    pub async fn note(&mut self) -> Result<()> {
+        self.save().await
+    }
+
+    /// Waits, and gives signs of life if that takes long.
+    async fn wait(&mut self, mut time: Duration) -> Result<()> {
+        while time > BEAT {
+            self.migrator.pause.pause(BEAT).await;
+            self.migrator.ledger().save(&mut self.held).await?;
+            time -= BEAT;
+        }
+        if time > Duration::ZERO {
+            self.migrator.pause.pause(time).await;
         }
         Ok(())
     }
@@ -215,29 +243,28 @@ impl Run<'_> {
     /// Writes down the end: everything is done, unless there were problems. Whoever comes next reads
     /// what was written.
     pub async fn end(&mut self) -> Result<()> {
-        self.appear().await;
+        self.appear().await?;
         let migration = &mut self.held.migration;
         let failed = migration.counts.problems > 0;
         migration.state = if failed { State::Failed } else { State::Done };
         migration.finished = Some(self.migrator.records.clock().now());
+        migration.runner = None;
         self.enter(Phase::End).await
     }
 
     /// Waits until no writer goes by an older catalog.
-    pub async fn settle(&mut self) {
-        let store = self.migrator.records.store();
-        if store.capabilities().tier() != Tier::Atomic {
-            // Twice: a writer may have looked just before, and be slow.
-            self.migrator.pause.pause(2 * CATALOG_AGE_MAX + self.lag()).await;
+    pub async fn settle(&mut self) -> Result<()> {
+        if self.migrator.records.store().capabilities().tier() == Tier::Atomic {
+            return Ok(());
         }
+        // Twice: a writer may have looked just before, and be slow.
+        self.wait(2 * CATALOG_AGE_MAX + self.lag()).await
     }
 
     /// Waits until what was written can be read, where reads are late.
-    pub async fn appear(&mut self) {
+    pub async fn appear(&mut self) -> Result<()> {
         let lag = self.lag();
-        if lag > Duration::ZERO {
-            self.migrator.pause.pause(2 * lag).await;
-        }
+        self.wait(2 * lag).await
     }
 
     /// How late reads are.

@@ -29,7 +29,7 @@ pub struct Preview {
     pub examples: Vec<(String, String)>,
     /// How many records it could not change.
     pub problem_count: u64,
-    /// Some of them, at most [`Preview::EXAMPLES_MAX`].
+    /// The first of them, at most [`Preview::PROBLEMS_MAX`].
     pub problems: Vec<Problem>,
 }
 
@@ -40,6 +40,8 @@ impl Preview {
     pub const BYTES_MAX: usize = 256 << 20;
     /// How many examples are given.
     pub const EXAMPLES_MAX: usize = 5;
+    /// How many problems are named; all are counted.
+    pub const PROBLEMS_MAX: usize = 1_000;
 
     fn whole() -> Self {
         Self { is_whole: true, ..Self::default() }
@@ -54,7 +56,7 @@ impl Preview {
 
     fn problem(&mut self, key: &Key, message: String) {
         self.problem_count += 1;
-        if self.problems.len() < Self::EXAMPLES_MAX {
+        if self.problems.len() < Self::PROBLEMS_MAX {
             self.problems.push(Problem { key: key.to_string(), message });
         }
     }

@@ -51,7 +51,7 @@ pub use change::{Draft, Next, Precondition, Record, Ttl, Update, Written};
 pub use cursor::Question;
 pub use error::{Error, Result};
 pub use history::{Past, PastAct, Redaction};
-pub use inspect::{Finding, Flaw, Inspected, Inspector};
+pub use inspect::{Finding, Flaw, Inspected, Inspector, Recognize};
 pub use list::{Listed, ListedItem, Listing};
 pub use merge::{Arrays, Merge};
 pub use near::{Near, Neighbour, Neighbours};
@@ -61,7 +61,7 @@ pub use query::{
     Query, Read, Span,
 };
 pub use records::Records;
-pub use relocate::{Relocated, Walked};
+pub use relocate::{Relocated, Together, Walked};
 pub use space::{Operation, Space};
 pub use sweep::Swept;
 pub use within::Within;

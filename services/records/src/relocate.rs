@@ -1,10 +1,10 @@
 //! Walking through all records of a space, and giving them other keys.
 
-use keyward_engine::Want;
+use keyward_engine::{Commit, Version, Want};
 use keyward_key::{Key, Pattern};
 use keyward_schema::Ownership;
 
-use crate::access::{Access, Act};
+use crate::access::{Access, Act, Admitted};
 use crate::change::Current;
 use crate::records::Records;
 use crate::space::Space;
@@ -20,6 +20,20 @@ pub enum Relocated {
     Absent,
     /// A record that says something else has the new key; both stay as they are.
     Taken,
+}
+
+/// What became of records that were to have other keys together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Together {
+    /// The first of them, as many as there are outcomes: those that moved, moved in one commit.
+    Done {
+        /// What became of each.
+        outcomes: Vec<Relocated>,
+        /// The versions of what was written along with them; nothing if none of them moved.
+        along: Vec<Option<Version>>,
+    },
+    /// Nothing was written: others are at some of the first so many, which have to be moved one by one.
+    OneByOne(usize),
 }
 
 /// Some records of a space, in the order of a walk through all of them.
@@ -58,6 +72,46 @@ impl Space {
     /// a crash goes on. There, a unique index that both have would hold the old record against the
     /// new one: that is refused.
     pub async fn relocate(&self, key: &Key, to: &Space, new: &Key) -> Result<Relocated> {
+        let (outcome, _) = self.relocate_along(key, to, new, &Commit::new()).await?;
+        Ok(outcome)
+    }
+
+    /// The same, with checks and writes of others in the commit that moves the record, where the engine
+    /// takes commits of several keys; gives the versions of these writes. They are not written if the
+    /// record does not move. [`Error::RiderRefused`] if one of the checks does not hold.
+    pub async fn relocate_along(
+        &self,
+        key: &Key,
+        to: &Space,
+        new: &Key,
+        along: &Commit,
+    ) -> Result<(Relocated, Vec<Option<Version>>)> {
+        let (old, new) = self.admit_move(key, to, new)?;
+        write::relocate(self, &old, to, &new, along).await
+    }
+
+    /// Gives several records other keys as [`Space::relocate`] does, in one commit: as many as fit it,
+    /// from the first on. `along` says what else is written with so many that move. Refused where
+    /// commits take one key. An error is about the first record, or about all of them.
+    pub async fn relocate_together(
+        &self,
+        to: &Space,
+        moves: &[(Key, Key)],
+        along: &(dyn Fn(usize) -> Result<Commit> + Send + Sync),
+    ) -> Result<Together> {
+        let mut admitted = Vec::with_capacity(moves.len());
+        for (key, new) in moves {
+            match self.admit_move(key, to, new) {
+                Ok(both) => admitted.push(both),
+                // It is told when it is the first.
+                Err(_) if !admitted.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        write::relocate_together(self, to, &admitted, along).await
+    }
+
+    fn admit_move(&self, key: &Key, to: &Space, new: &Key) -> Result<(Admitted, Admitted)> {
         if key == new {
             return Err(Error::BadChange(format!("{key} is the key it has already")));
         }
@@ -66,9 +120,7 @@ impl Space {
                 "a record that gets another key carries no rider: its versions may go ahead";
             return Err(Error::BadChange(message.to_owned()));
         }
-        let old = self.access.admit(key, Act::Write)?;
-        let new = to.access.admit(new, Act::Write)?;
-        write::relocate(self, &old, to, &new).await
+        Ok((self.access.admit(key, Act::Write)?, to.access.admit(new, Act::Write)?))
     }
 
     pub(crate) fn admit_operator(&self) -> Result<()> {

@@ -161,6 +161,11 @@ impl Store {
         self.engine.verify(range).await
     }
 
+    /// How many entries have expired whose space is not reclaimed yet, if the engine can tell.
+    pub async fn expired(&self) -> Result<Option<u64>> {
+        self.engine.expired().await
+    }
+
     /// Fails as [`ErrorKind::Full`] if the store has hardly any room left to grow, as far as the
     /// engine can tell without writing.
     pub async fn check_space(&self) -> Result<()> {

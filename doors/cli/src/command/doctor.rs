@@ -1,11 +1,12 @@
 use clap::Args;
 use indicatif::HumanCount;
-use keyward::migrate::{Doctor, Probed, Report, probe};
+use keyward::migrate::{Found, Probed, Report, probe};
 use keyward::{KeyRange, SystemClock};
+use keyward_server::without_schema;
 use serde::Serialize;
 
 use super::migrate::Waiting;
-use crate::args::Target;
+use crate::args::{HOW_TO_MAKE_ONE, Target, no_store};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -15,10 +16,14 @@ use crate::progress::Progress;
 ///
 /// Finds keys that no pattern of the schema matches, index entries that are missing, orphaned or of
 /// no index, values that do not fit their schema or a limit, marks that writers left, and indexes
-/// that are not as declared. Others may read and write meanwhile: on engines without commits of
+/// that are not as declared. Two records with one value of a unique index are both named: which of them
+/// keeps it is for you to decide. Keyward's own entries are known: locks, cached results, queues, and
+/// what registries and agreements keep. Without a schema, keys and values are not compared with one, and
+/// everything else is checked. Expired entries whose space is not reclaimed yet are counted; they are no
+/// finding. Others may read and write meanwhile: on engines without commits of
 /// several keys, what may be a writer's work is looked at again after a second. --repair removes and adds index
-/// entries and removes marks; it never touches a record. Exits with 10 if something is left, and with 8
-/// if the data file of an embedded store is damaged.
+/// entries, removes marks and reclaims the space of expired entries; it never touches a record. Exits
+/// with 10 if something is left, and with 8 if the data file of an embedded store is damaged.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward doctor
@@ -40,6 +45,8 @@ struct Examined<'r> {
     #[serde(flatten)]
     report: &'r Report,
     left: u64,
+    /// Whether keys and values were compared with a schema.
+    schema: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     probe: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,10 +54,21 @@ struct Examined<'r> {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    let data = target.data().await?;
+    // A store can be looked at without a schema; what is declared is then not known.
+    let schema = target.server()?.is_some() || target.schema_file_if_any()?.is_some();
+    let data = match schema {
+        true => target.data().await?,
+        false => without_schema(&target.url()?)?,
+    };
     let mut left = 0;
     for store in &data.schema().stores {
-        let Some(records) = data.existing_records(&store.name).await? else { continue };
+        let Some(records) = data.existing_records(&store.name).await? else {
+            if schema {
+                continue;
+            }
+            let missing = no_store(&data.url(&store.name)?);
+            return Err(Failure::new(Exit::Absent, "not-found", missing).hint(HOW_TO_MAKE_ONE));
+        };
         let locks = data.schema().locks.iter().filter(|tree| tree.store == store.name);
         let roots = locks.map(|tree| tree.root.clone());
         let probed = match arguments.probe {
@@ -60,52 +78,94 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         records.store().verify(&KeyRange::all()).await?;
         let entries = records.store().stats().await?.entries;
         let progress = Progress::counted("examining", "keys", Some(entries), output);
-        let doctor = Doctor::new(records).knowing(roots).repair(arguments.repair).pausing(Waiting);
+        let doctor = keyward::doctor(records, roots).await?;
+        let doctor = if schema { doctor } else { doctor.without_schema() };
+        let doctor = doctor.repair(arguments.repair).pausing(Waiting);
         let report = doctor.run(|so_far| progress.reach(so_far.keys)).await?;
         drop(progress);
         left += report.left() + u64::from(matches!(probed, Some(Probed::Broken(_))));
-        tell(&store.name, &report, probed, output)?;
+        let examined = Looked { store: &store.name, report: &report, schema, probed };
+        examined.tell(arguments.repair, output)?;
     }
     if left > 0 { Err(Failure::told(Exit::Differs)) } else { Ok(()) }
 }
 
-fn tell(store: &str, report: &Report, probed: Option<Probed>, output: &mut Output) -> Result {
-    let probe = probed.map(|probed| match probed {
-        Probed::Sound { .. } => "sound",
-        Probed::Broken(_) => "broken",
-        Probed::Unclear => "unclear",
-        Probed::Unsupported => "unsupported",
-    });
-    let broken = match probed {
-        Some(Probed::Broken(promise)) => Some(promise.to_string()),
-        _ => None,
-    };
-    if output.json() {
-        let left = report.left();
-        return output.write_json(&Examined { store, report, left, probe, broken });
-    }
-    for found in &report.found {
-        let outcome = match (found.repaired, found.repairable) {
-            (true, _) => " (repaired)",
-            (false, true) => " (--repair mends it)",
-            (false, false) => "",
+/// What came of looking at one store.
+struct Looked<'r> {
+    store: &'r str,
+    report: &'r Report,
+    schema: bool,
+    probed: Option<Probed>,
+}
+
+impl Looked<'_> {
+    fn tell(&self, repair: bool, output: &mut Output) -> Result {
+        let Self { store, report, schema, probed } = *self;
+        let probe = probed.map(|probed| match probed {
+            Probed::Sound { .. } => "sound",
+            Probed::Broken(_) => "broken",
+            Probed::Unclear => "unclear",
+            Probed::Unsupported => "unsupported",
+        });
+        let broken = match probed {
+            Some(Probed::Broken(promise)) => Some(promise.to_string()),
+            _ => None,
         };
-        writeln!(output, "{} {}: {}{outcome}", found.code, found.key, found.message)?;
-    }
-    write!(output, "{store}: {} keys, ", HumanCount(report.keys))?;
-    match (report.left(), report.repaired) {
-        (0, 0) => write!(output, "all well")?,
-        (left, 0) => write!(output, "{} findings", HumanCount(left))?,
-        (left, repaired) => {
-            let (left, repaired) = (HumanCount(left), HumanCount(repaired));
-            write!(output, "{repaired} findings repaired, {left} left")?;
+        if output.json() {
+            let left = report.left();
+            return output.write_json(&Examined { store, report, left, schema, probe, broken });
         }
+        for found in &report.found {
+            let Found { code, key, message, .. } = found;
+            writeln!(output, "{code} {key}: {message}{}", outcome(found, repair))?;
+        }
+        let found: u64 = report.counts.values().sum();
+        let shown = report.found.len() as u64;
+        if shown < found {
+            writeln!(output, "{} of {} findings shown", HumanCount(shown), HumanCount(found))?;
+        }
+        match (report.expired.unwrap_or_default(), report.reclaimed) {
+            (0, _) => {}
+            (expired, 0) => {
+                let expired = HumanCount(expired);
+                writeln!(
+                    output,
+                    "{expired} expired entries still take space (--repair reclaims it)"
+                )?;
+            }
+            (expired, reclaimed) => {
+                let (expired, reclaimed) = (HumanCount(expired), HumanCount(reclaimed));
+                writeln!(output, "{reclaimed} of {expired} expired entries reclaimed")?;
+            }
+        }
+        write!(output, "{store}: {} keys, ", HumanCount(report.keys))?;
+        match (report.left(), report.repaired) {
+            (0, 0) => write!(output, "all well")?,
+            (left, 0) => write!(output, "{} findings", HumanCount(left))?,
+            (left, repaired) => {
+                let (left, repaired) = (HumanCount(left), HumanCount(repaired));
+                write!(output, "{repaired} findings repaired, {left} left")?;
+            }
+        }
+        if !schema {
+            write!(output, " (no schema to compare with)")?;
+        }
+        if let Some(probe) = probe {
+            write!(output, ", the engine is {probe}")?;
+        }
+        if let Some(broken) = broken {
+            write!(output, ": {broken}")?;
+        }
+        writeln!(output)
     }
-    if let Some(probe) = probe {
-        write!(output, ", the engine is {probe}")?;
+}
+
+/// What became of a finding, or can.
+fn outcome(found: &Found, repair: bool) -> &'static str {
+    match (found.repaired, found.repairable, repair) {
+        (true, _, _) => " (repaired)",
+        (false, true, false) => " (--repair mends it)",
+        (false, true, true) => " (not repaired: it changed meanwhile; run doctor again)",
+        (false, false, _) => "",
     }
-    if let Some(broken) = broken {
-        write!(output, ": {broken}")?;
-    }
-    writeln!(output)
 }

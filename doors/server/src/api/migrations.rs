@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use keyward::migrate::{Definition, Doctor, Migration, Migrator, Pause, Plan};
+use keyward::migrate::{Definition, Migration, Migrator, Pause, Plan};
 
 use crate::auth::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
@@ -78,11 +78,14 @@ pub(crate) async fn begin(
 /// Begins to look through the whole store, and to mend what is safe if asked to.
 pub(crate) fn examine(who: &Identity, served: &Served, repair: bool) -> Result<()> {
     admit(who, served)?;
-    let doctor = Doctor::new(served.records.clone())
-        .knowing(served.rules.lock_roots().iter().cloned())
-        .repair(repair)
-        .pausing(Waiting);
+    let lock_roots = served.rules.lock_roots().to_vec();
+    let (records, schemaless) = (served.records.clone(), served.schemaless);
     let began = served.examination.begin(|progress| async move {
+        let mut doctor =
+            keyward::doctor(records, lock_roots).await?.repair(repair).pausing(Waiting);
+        if schemaless {
+            doctor = doctor.without_schema();
+        }
         Ok(doctor.run(|report| progress.reach(report.clone())).await?)
     });
     if began { Ok(()) } else { Err(under_way("examination", "doctor")) }

@@ -195,8 +195,8 @@ struct ReportBody {
     running: bool,
     /// How many things are not as they should be, the mended ones not counted.
     left: u64,
-    /// `keys` that were looked at, `counts` by code, how many were `repaired`, and those `found`, the
-    /// first thousand.
+    /// `keys` that were looked at, `counts` by code, how many were `repaired`, those `found`, the first
+    /// thousand, and how many `expired` entries still took space, of which so many were `reclaimed`.
     #[serde(flatten)]
     #[schema(value_type = Value)]
     report: Report,

@@ -2,14 +2,14 @@
 
 mod probe;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::Tier;
+use keyward_engine::{Entry, Tier};
 use keyward_key::{Key, KeyRange, Pattern};
-use keyward_records::{Finding, IndexState, Inspector, Records};
+use keyward_records::{Finding, Flaw, IndexState, Inspector, Recognize, Records};
 pub use probe::{Probed, Promise, probe};
 use serde::Serialize;
 
@@ -25,12 +25,18 @@ const ROWS_PER_PAGE: usize = 500;
 const GRACE: Duration = Duration::from_secs(1);
 /// How many findings wait for their second look.
 const SUSPECTS_MAX: usize = 10_000;
+/// How many records without their unique entry are remembered, to tell which of them have one value.
+const LACKING_MAX: usize = 10_000;
+/// How many commits in a row may reclaim nothing before the rest is left to later ones.
+const IDLE_COMMITS_MAX: usize = 3;
 
 /// Looks through a whole store, and mends what is safe if asked to. Others may write meanwhile.
 #[derive(Clone)]
 pub struct Doctor {
     records: Records,
     known: Vec<Pattern>,
+    recognize: Option<Recognize>,
+    schemaless: bool,
     repair: bool,
     pause: Option<Arc<dyn Pause>>,
 }
@@ -44,6 +50,12 @@ pub struct Report {
     pub counts: BTreeMap<&'static str, u64>,
     /// How many of these were mended.
     pub repaired: u64,
+    /// How many entries had expired without their space being reclaimed yet, if the engine can tell.
+    /// They are no finding: engines reclaim some with every commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expired: Option<u64>,
+    /// How many of the expired entries were reclaimed by this doctor.
+    pub reclaimed: u64,
     /// The first of them, at most [`Report::FOUND_MAX`].
     pub found: Vec<Found>,
 }
@@ -84,7 +96,8 @@ impl Report {
 impl Doctor {
     /// A doctor that only looks.
     pub fn new(records: Records) -> Self {
-        Self { records, known: Vec::new(), repair: false, pause: None }
+        let (known, recognize) = (Vec::new(), None);
+        Self { records, known, recognize, schemaless: false, repair: false, pause: None }
     }
 
     /// The same, which also knows keys of these shapes, such as the roots of lock trees.
@@ -94,8 +107,28 @@ impl Doctor {
         self
     }
 
+    /// The same, which also knows entries that this function recognizes by what they hold, such as the
+    /// catalogs of lock roots that no schema declares.
+    #[must_use]
+    pub fn recognizing(
+        mut self,
+        recognize: impl Fn(&Key, &Entry) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.recognize = Some(Arc::new(recognize));
+        self
+    }
+
+    /// The same for a store of which nobody has a schema: keys that no pattern has are no finding
+    /// there. What the store itself says is checked all the same: its catalog, the entries of its
+    /// indexes, limits, what has expired.
+    #[must_use]
+    pub fn without_schema(mut self) -> Self {
+        self.schemaless = true;
+        self
+    }
+
     /// The same, which also mends what can be mended without touching a record: index entries and
-    /// the marks that writers left.
+    /// the marks that writers left. The space of expired entries is reclaimed too.
     #[must_use]
     pub fn repair(mut self, repair: bool) -> Self {
         self.repair = repair;
@@ -116,8 +149,12 @@ impl Doctor {
     /// they were; [`Doctor::pausing`] sees to it that some time lies between.
     pub async fn run(&self, mut progress: impl FnMut(&Report)) -> Result<Report> {
         let inspector = self.records.inspector().await?.knowing(self.known.iter().cloned());
+        let inspector =
+            inspector.recognizing(self.recognize.clone()).telling_unknown(!self.schemaless);
         let mut report = Report::default();
         self.compare_catalog(&inspector, &mut report);
+        self.look_for_expired(&mut report).await?;
+        let mut lacking = Lacking::default();
         let together = self.records.store().capabilities().tier() == Tier::Atomic;
         let mut suspects = Vec::new();
         let mut position = None;
@@ -126,15 +163,16 @@ impl Doctor {
                 inspector.inspect_range(&KeyRange::all(), position, ROWS_PER_PAGE).await?;
             report.keys += count(inspected.rows);
             for finding in inspected.findings {
-                if together || !finding.flaw.is_mendable() {
-                    self.tell(&inspector, finding, &mut report).await?;
+                if together || !finding.flaw.may_pass() {
+                    self.tell(&inspector, finding, &mut lacking, &mut report).await?;
                 } else {
                     suspects.push(finding);
                 }
             }
             position = inspected.position;
             if position.is_none() || suspects.len() >= SUSPECTS_MAX {
-                self.look_again(&inspector, std::mem::take(&mut suspects), &mut report).await?;
+                let suspects = std::mem::take(&mut suspects);
+                self.look_again(&inspector, suspects, &mut lacking, &mut report).await?;
             }
             progress(&report);
             if position.is_none() {
@@ -148,6 +186,7 @@ impl Doctor {
         &self,
         inspector: &Inspector,
         suspects: Vec<Finding>,
+        lacking: &mut Lacking,
         report: &mut Report,
     ) -> Result<()> {
         if let (Some(pause), false) = (&self.pause, suspects.is_empty()) {
@@ -161,8 +200,27 @@ impl Doctor {
         }
         // Mended after all were looked at: mending one may move what shows another.
         for finding in confirmed {
-            self.tell(inspector, finding, report).await?;
+            self.tell(inspector, finding, lacking, report).await?;
         }
+        Ok(())
+    }
+
+    /// Counts what has expired and still occupies space, and reclaims it if asked to.
+    async fn look_for_expired(&self, report: &mut Report) -> Result<()> {
+        let store = self.records.store();
+        report.expired = store.expired().await?;
+        let (Some(mut left), true) = (report.expired, self.repair) else { return Ok(()) };
+        let found = left;
+        let mut idle = 0;
+        // Every commit reclaims some, also one that changes nothing.
+        let nothing = probe::nothing()?;
+        while left > 0 && idle < IDLE_COMMITS_MAX {
+            store.delete(nothing.clone()).await?;
+            let now = store.expired().await?.unwrap_or_default();
+            idle = if now < left { 0 } else { idle + 1 };
+            left = now;
+        }
+        report.reclaimed = found.saturating_sub(left);
         Ok(())
     }
 
@@ -170,10 +228,19 @@ impl Doctor {
         &self,
         inspector: &Inspector,
         finding: Finding,
+        lacking: &mut Lacking,
         report: &mut Report,
     ) -> Result<()> {
+        let mut finding = lacking.judge(finding);
+        let mut repaired = false;
+        if self.repair && finding.flaw.is_mendable() {
+            repaired = inspector.mend(&finding).await?;
+            // What cannot be mended may be something else by now: another record has got the entry.
+            if !repaired && let Some(now) = inspector.look_again(&finding).await? {
+                finding = now;
+            }
+        }
         let repairable = finding.flaw.is_mendable();
-        let repaired = self.repair && repairable && inspector.mend(&finding).await?;
         report.add(Found {
             code: finding.flaw.code(),
             key: shown(&finding.key),
@@ -224,6 +291,31 @@ impl Doctor {
             };
             let message = format!("{message}; keyward migrate brings it in order");
             add(code, name, message);
+        }
+    }
+}
+
+/// Records that lack a unique entry, by the entry's key: of two with one value, only the first can get
+/// it.
+#[derive(Default)]
+struct Lacking(HashMap<Key, Key>);
+
+impl Lacking {
+    /// The finding as it is, or that the value is another record's too.
+    fn judge(&mut self, finding: Finding) -> Finding {
+        let Some(record) = finding.record.clone() else { return finding };
+        if finding.flaw != Flaw::MissingEntry || !finding.unique {
+            return finding;
+        }
+        match self.0.get(&finding.key) {
+            Some(first) if *first != record => finding.duplicate_of(first),
+            Some(_) => finding,
+            None => {
+                if self.0.len() < LACKING_MAX {
+                    self.0.insert(finding.key.clone(), record);
+                }
+                finding
+            }
         }
     }
 }

@@ -76,6 +76,12 @@ pub async fn probe(store: &Store, clock: &dyn Clock) -> Result<Probed> {
     probed
 }
 
+/// A key that never holds anything.
+pub(super) fn nothing() -> Result<Key> {
+    Key::from_segments(["system", "probe", "nothing"])
+        .map_err(|error| Error::Damaged(error.to_string()))
+}
+
 /// Keys to try things on.
 struct Scratch<'s> {
     store: &'s Store,

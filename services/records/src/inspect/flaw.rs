@@ -14,6 +14,8 @@ pub enum Flaw {
     WrongEntry,
     /// A unique entry names another record than the one that has the value.
     TakenEntry,
+    /// Two records have one value of a unique index: which of them keeps it is for a person to say.
+    DuplicateValue,
     /// An index entry whose record is not there, or has another value.
     OrphanedEntry,
     /// An index entry whose record has ended.
@@ -44,6 +46,7 @@ impl Flaw {
             Self::MissingEntry => "missing-entry",
             Self::WrongEntry => "wrong-entry",
             Self::TakenEntry => "taken-entry",
+            Self::DuplicateValue => "duplicate-value",
             Self::OrphanedEntry => "orphaned-entry",
             Self::ExpiredEntry => "expired-entry",
             Self::BrokenEntry => "broken-entry",
@@ -69,12 +72,28 @@ impl Flaw {
             | Self::UnknownIndex
             | Self::LeftMarker => true,
             Self::UnknownKey
+            | Self::DuplicateValue
             | Self::BadValue
             | Self::Unindexable
             | Self::BadMetadata
             | Self::LongKey
             | Self::LargeValue => false,
         }
+    }
+}
+
+impl Flaw {
+    /// Whether it is about an entry that a record should have.
+    pub(super) fn is_of_a_record(self) -> bool {
+        match self {
+            Self::MissingEntry | Self::WrongEntry | Self::TakenEntry | Self::DuplicateValue => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a writer who is under way may leave it for a moment, where commits take one key.
+    pub fn may_pass(self) -> bool {
+        self.is_mendable() || self == Self::DuplicateValue
     }
 }
 
@@ -89,6 +108,8 @@ pub struct Finding {
     pub record: Option<Key>,
     /// In words.
     pub message: String,
+    /// Whether it is about an entry of a unique index, which only one record can have.
+    pub unique: bool,
     /// The version of the entry or the mark that shows it.
     pub(super) seen: Option<Version>,
 }
@@ -106,7 +127,17 @@ pub struct Inspected {
 
 impl Finding {
     pub(super) fn new(flaw: Flaw, key: &Key, record: Option<&Key>, message: String) -> Self {
-        Self { flaw, key: key.clone(), record: record.cloned(), message, seen: None }
+        Self { flaw, key: key.clone(), record: record.cloned(), message, unique: false, seen: None }
+    }
+
+    /// The same finding where another record without the entry has the same unique value.
+    #[must_use]
+    pub fn duplicate_of(mut self, other: &Key) -> Self {
+        if let Some(record) = &self.record {
+            self.message = super::record::duplicate(record, other);
+            self.flaw = Flaw::DuplicateValue;
+        }
+        self
     }
 
     /// The same, as it was seen at this version.

@@ -8,7 +8,7 @@ mod record;
 use std::fmt;
 use std::sync::Arc;
 
-use keyward_engine::{Cursor, Row, Scan, Want};
+use keyward_engine::{Cursor, Entry, Row, Scan, Want};
 use keyward_key::{Key, KeyRange, Pattern, is_reserved};
 
 pub use flaw::{Finding, Flaw, Inspected};
@@ -31,9 +31,16 @@ pub struct Inspector {
     catalog: Arc<Snapshot>,
     spaces: Arc<[Space]>,
     known: Arc<[Pattern]>,
+    recognized: Option<Recognize>,
+    /// Whether keys that nobody knows are told of.
+    tells_unknown: bool,
     /// The one index to look at, whatever its state.
     only: Option<Arc<str>>,
 }
+
+/// Whether an entry that the schema knows nothing of is somebody else's who is known, such as the catalog
+/// of a lock root.
+pub type Recognize = Arc<dyn Fn(&Key, &Entry) -> bool + Send + Sync>;
 
 impl Records {
     /// An inspector that goes by the catalog as it is now.
@@ -44,7 +51,16 @@ impl Records {
         let shared = self.shared.clone();
         let catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
         let (spaces, known) = (spaces?.into(), Arc::from([]));
-        Ok(Inspector { shared, catalog, spaces, known, only: None })
+        let recognized = None;
+        Ok(Inspector {
+            shared,
+            catalog,
+            spaces,
+            known,
+            recognized,
+            tells_unknown: true,
+            only: None,
+        })
     }
 }
 
@@ -53,6 +69,20 @@ impl Inspector {
     #[must_use]
     pub fn knowing(mut self, patterns: impl IntoIterator<Item = Pattern>) -> Self {
         self.known = patterns.into_iter().collect();
+        self
+    }
+
+    /// The same, which also knows entries that this function recognizes.
+    #[must_use]
+    pub fn recognizing(mut self, recognize: Option<Recognize>) -> Self {
+        self.recognized = recognize;
+        self
+    }
+
+    /// The same, which tells of keys that nobody knows, or not: without a schema, nobody knows any.
+    #[must_use]
+    pub fn telling_unknown(mut self, tells: bool) -> Self {
+        self.tells_unknown = tells;
         self
     }
 
@@ -89,7 +119,7 @@ impl Inspector {
                 let (seen, expected) = self.seen(space, &row.key, entry);
                 findings.extend(seen);
                 records.push((space, row, expected));
-            } else if !self.is_known(&row.key) {
+            } else if self.tells_unknown && !self.is_known(&row.key, entry) {
                 let message = "no pattern of the schema has this shape".to_owned();
                 findings.push(Finding::new(Flaw::UnknownKey, &row.key, None, message));
             }
@@ -134,10 +164,8 @@ impl Inspector {
     /// as writers who are under way do.
     pub async fn confirm(&self, finding: &Finding) -> Result<bool> {
         match (finding.flaw, &finding.record) {
-            (Flaw::MissingEntry | Flaw::WrongEntry | Flaw::TakenEntry, Some(record)) => {
-                let Some(space) = self.space_of(record) else { return Ok(true) };
-                let now = self.look_at_record(space, record).await?;
-                Ok(now.iter().any(|it| (it.flaw, &it.key) == (finding.flaw, &finding.key)))
+            (flaw, Some(_)) if flaw.is_of_a_record() => {
+                Ok(self.look_again(finding).await?.is_some_and(|it| it.flaw == flaw))
             }
             (Flaw::LeftMarker, _) => {
                 let entry = self.shared.store.get(&finding.key).await?;
@@ -151,6 +179,16 @@ impl Inspector {
         }
     }
 
+    /// What is wrong now with the entry of a record that something was wrong with.
+    pub async fn look_again(&self, finding: &Finding) -> Result<Option<Finding>> {
+        let record = finding.record.as_ref().filter(|_| finding.flaw.is_of_a_record());
+        let Some((record, space)) = record.and_then(|it| Some((it, self.space_of(it)?))) else {
+            return Ok(None);
+        };
+        let now = self.look_at_record(space, record).await?;
+        Ok(now.into_iter().find(|it| it.key == finding.key))
+    }
+
     /// The space that a key belongs to.
     fn space_of(&self, key: &Key) -> Option<&Space> {
         self.spaces.iter().find(|space| space.access.space.key.matches(key))
@@ -162,8 +200,10 @@ impl Inspector {
         self.only.is_none() && other()
     }
 
-    fn is_known(&self, key: &Key) -> bool {
-        is_reserved(&key.first()) || self.known.iter().any(|pattern| pattern.matches(key))
+    fn is_known(&self, key: &Key, entry: &Entry) -> bool {
+        is_reserved(&key.first())
+            || self.known.iter().any(|pattern| pattern.matches(key))
+            || self.recognized.as_ref().is_some_and(|recognize| recognize(key, entry))
     }
 }
 

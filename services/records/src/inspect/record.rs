@@ -10,6 +10,7 @@ use crate::catalog::{IndexState, Kept};
 use crate::change::{Current, check_value};
 use crate::index::IndexEntry;
 use crate::space::Space;
+use crate::write::holder;
 
 impl Inspector {
     pub(super) fn measure(&self, row: &Row, entry: &Entry, findings: &mut Vec<Finding>) {
@@ -120,21 +121,44 @@ impl Inspector {
             if again.is_none_or(|again| again.version != entry.version) {
                 continue;
             }
-            let lacking = entries.iter().zip(held);
-            let findings = lacking.filter_map(|(entry, held)| {
+            let mut findings = Vec::new();
+            for (entry, held) in entries.iter().zip(held) {
                 let (flaw, message) = match held {
                     None => (Flaw::MissingEntry, format!("the record {key} has no such entry")),
-                    Some(held) if held.value == entry.value => return None,
-                    Some(held) if entry.unique => {
-                        let other = held.value;
-                        (Flaw::TakenEntry, format!("the record {key} has the value, not {other}"))
-                    }
+                    Some(held) if held.value == entry.value => continue,
+                    Some(held) if entry.unique => match self.rival(&held, &entry.key).await? {
+                        Some(other) => (Flaw::DuplicateValue, duplicate(key, &other)),
+                        None => {
+                            let other = held.value;
+                            let message = format!("the record {key} has the value, not {other}");
+                            (Flaw::TakenEntry, message)
+                        }
+                    },
                     Some(_) => (Flaw::WrongEntry, format!("the record {key} says something else")),
                 };
-                Some(Finding::new(flaw, &entry.key, Some(key), message))
-            });
-            return Ok(findings.collect());
+                let mut finding = Finding::new(flaw, &entry.key, Some(key), message);
+                finding.unique = entry.unique;
+                findings.push(finding);
+            }
+            return Ok(findings);
         }
         Ok(Vec::new())
     }
+
+    /// The record that a unique entry names, if that has the value too.
+    async fn rival(&self, held: &Entry, entry: &Key) -> Result<Option<Key>> {
+        let Some(other) = holder(held).filter(|other| !self.is_too_long(other)) else {
+            return Ok(None);
+        };
+        let record = self.shared.store.get(&other).await?;
+        Ok(record.is_some_and(|record| self.holds(&other, record, entry)).then_some(other))
+    }
+}
+
+/// What is said of two records that have one unique value.
+pub(super) fn duplicate(one: &Key, other: &Key) -> String {
+    format!(
+        "the records {one} and {other} both have this unique value: change or delete one of them, \
+         then run doctor again"
+    )
 }

@@ -5,7 +5,7 @@ mod atomic;
 mod backoff;
 mod recoverable;
 
-use keyward_engine::{Error as StoreError, ErrorKind, Tier, Version};
+use keyward_engine::{Commit, Error as StoreError, ErrorKind, Tier, Version};
 use keyward_key::Key;
 
 pub(crate) use atomic::holder;
@@ -15,7 +15,7 @@ use crate::access::Admitted;
 use crate::build::admitted;
 use crate::catalog::Kept;
 use crate::change::{Change, Current, Precondition, Written};
-use crate::relocate::Relocated;
+use crate::relocate::{Relocated, Together};
 use crate::space::Space;
 use crate::{Error, Result};
 
@@ -66,17 +66,42 @@ fn require(space: &Space, indexes: &[Kept], only: Option<&str>, current: &Curren
     }
 }
 
-/// Moves a record to another key.
+/// Moves a record to another key, in one commit with what goes along; gives the versions of that. Where
+/// commits take one key, nothing can go along.
 pub(crate) async fn relocate(
     from: &Space,
     old: &Admitted,
     to: &Space,
     new: &Admitted,
-) -> Result<Relocated> {
+    along: &Commit,
+) -> Result<(Relocated, Vec<Option<Version>>)> {
     match to.guarantee() {
-        Tier::Atomic => atomic::relocate(from, old, to, new).await,
-        Tier::Recoverable | Tier::Advisory => relocate_by_two(from, old, to, new).await,
+        Tier::Atomic => atomic::relocate(from, old, to, new, along).await,
+        Tier::Recoverable | Tier::Advisory => {
+            refuse_along(to, along.checks.is_empty() && along.writes.is_empty())?;
+            Ok((relocate_by_two(from, old, to, new).await?, Vec::new()))
+        }
     }
+}
+
+/// Moves as many records as fit one commit, from the first on.
+pub(crate) async fn relocate_together(
+    from: &Space,
+    to: &Space,
+    moves: &[(Admitted, Admitted)],
+    along: &(dyn Fn(usize) -> Result<Commit> + Send + Sync),
+) -> Result<Together> {
+    refuse_along(to, to.guarantee() == Tier::Atomic)?;
+    atomic::relocate_together(from, to, moves, along).await
+}
+
+fn refuse_along(space: &Space, may: bool) -> Result<()> {
+    if may {
+        return Ok(());
+    }
+    let engine = space.shared.store.capabilities().engine;
+    let message = format!("the {engine} engine cannot change several records together");
+    Err(StoreError::new(ErrorKind::Unsupported, message).into())
 }
 
 /// The new record first, then the old one away: whenever this ends early, doing it again goes on.

@@ -341,6 +341,13 @@ impl Engine for FaultyEngine {
         })
     }
 
+    fn expired(&self) -> BoxFuture<'_, Result<Option<u64>>> {
+        Box::pin(async move {
+            self.alive()?;
+            self.inner.expired().await
+        })
+    }
+
     fn backup<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             self.alive()?;

@@ -43,11 +43,12 @@ struct Tally {
 
 pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -> Result {
     let (input, length) = input::open_lines(&arguments.file)?;
+    let bytes_max = document_bytes_max(&reach.options()?);
     let work = async |user: UserData, output: &mut Output| {
         let interrupt = Interrupt::listen().await;
         let progress = Progress::of_bytes("importing", length, output);
         let mut tally = Tally::default();
-        let result = import(&user, input, interrupt, &progress, &mut tally).await;
+        let result = import(&user, (input, bytes_max), interrupt, &progress, &mut tally).await;
         drop(progress);
         if let Err(failure) = result {
             let imported = entries(tally.imported);
@@ -75,7 +76,7 @@ fn entries(count: u64) -> String {
 /// while the input is silent.
 async fn import(
     user: &UserData,
-    input: Box<dyn Read + Send>,
+    (input, bytes_max): (Box<dyn Read + Send>, usize),
     mut interrupt: Interrupt,
     progress: &Progress,
     tally: &mut Tally,
@@ -83,7 +84,7 @@ async fn import(
     let owner = user.user_id().to_owned();
     let (sender, mut batches) = mpsc::channel(1);
     let reading = tokio::task::spawn_blocking(move || {
-        documents::read(input, &owner, bytes_max(), |batch| sender.blocking_send(batch).is_ok())
+        documents::read(input, &owner, bytes_max, |batch| sender.blocking_send(batch).is_ok())
     });
     loop {
         let batch: Option<Batch> = tokio::select! {
@@ -108,7 +109,6 @@ async fn import(
 }
 
 /// How long a document may be: white space and escapes do not count in a value.
-fn bytes_max() -> usize {
-    let Options { value_bytes_max, metadata_bytes_max, .. } = Options::default();
-    8 * (value_bytes_max + metadata_bytes_max)
+fn document_bytes_max(options: &Options) -> usize {
+    options.value_bytes_max.saturating_add(options.metadata_bytes_max).saturating_mul(8)
 }

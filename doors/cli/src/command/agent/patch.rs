@@ -1,5 +1,5 @@
 use clap::Args;
-use keyward::agents::{Options, Patch, UserData};
+use keyward::agents::{Patch, UserData};
 use keyward::records::Written;
 
 use super::namespace::InNamespace;
@@ -43,7 +43,7 @@ pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -
     let metadata = arguments.metadata.as_deref();
     let metadata = metadata.map(|text| input::json("metadata", text)).transpose()?;
     let value = match arguments.value.as_deref().map(Input::new).transpose()? {
-        Some(input) => Some(input.json(Options::default().value_bytes_max).await?),
+        Some(input) => Some(input.json(reach.options()?.value_bytes_max).await?),
         None => None,
     };
     let expect = expected(arguments.if_version.as_deref(), false);

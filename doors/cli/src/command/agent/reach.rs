@@ -2,7 +2,7 @@
 
 use clap::Args;
 use keyward::Data;
-use keyward::agents::{Actor, Agents, Gathered, UserData};
+use keyward::agents::{Actor, Agents, Gathered, Options, UserData};
 use keyward_server::without_schema;
 use tokio::sync::oneshot;
 
@@ -51,6 +51,12 @@ impl<'t> Reach<'t> {
     /// The user whose entries they are.
     pub fn user(&self) -> &str {
         &self.asking.user
+    }
+
+    /// How much may be kept: as the table `server.agents` of the config file says, as for a server, so
+    /// that what one takes the other takes too.
+    pub fn options(&self) -> Result<Options> {
+        Ok(self.target.settings()?.agents.options())
     }
 
     /// Works on a store that is made if it does not exist.
@@ -110,7 +116,7 @@ impl<'t> Reach<'t> {
             Some(named) => named.to_owned(),
             None => data.agents_store()?.to_owned(),
         };
-        Ok((data, store))
+        Ok((data.with_agents(self.options()?), store))
     }
 
     /// Whether the schema, if there is one, has a place for agents' entries. Where it has none, they are in

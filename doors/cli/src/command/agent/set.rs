@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use keyward::agents::{Life, Options, Set, UserData};
+use keyward::agents::{Life, Set, UserData};
 
 use super::namespace::InNamespace;
 use super::reach::Reach;
@@ -59,7 +59,7 @@ pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -
     let input = Input::new(&arguments.value)?;
     let expect = expected(arguments.if_version.as_deref(), arguments.if_absent);
     let set = Set {
-        value: input.json(Options::default().value_bytes_max).await?,
+        value: input.json(reach.options()?.value_bytes_max).await?,
         metadata,
         life: match arguments.ttl {
             Some(ttl) if arguments.sliding => Some(Life::Sliding(ttl)),

@@ -14,7 +14,7 @@ use crate::output::Output;
 pub struct Arguments {}
 
 pub async fn run(_: Arguments, data: &Data, output: &mut Output) -> Result {
-    let how = How { yes: false, dry_run: false, rate: None };
+    let how = How { yes: false, dry_run: false, problems: 0, rate: None };
     for store in &data.schema().stores {
         let Some(records) = data.existing_records(&store.name).await? else { continue };
         for migration in migrator(records, &how).history().await? {

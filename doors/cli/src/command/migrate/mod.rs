@@ -52,6 +52,9 @@ struct How {
     /// Show what would be done; the same as without --yes
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
+    /// Name at most so many problems of a dry run; --json names the first 1000
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    problems: usize,
     /// At most so many records each second
     #[arg(long, value_name = "N")]
     rate: Option<NonZeroU32>,

@@ -110,7 +110,7 @@ async fn carry_out(
             _ => "records",
         };
         let preview = migrator.preview(step, &data.scratch(store).await?).await?;
-        return tell_preview(&what, rows, &preview, output);
+        return tell_preview(&what, rows, &preview, how, output);
     }
     let run = |progress: crate::progress::Progress| {
         let (migrator, step) = (migrator.clone(), step.clone());

@@ -55,7 +55,7 @@ pub async fn run(arguments: Arguments, data: &Data, output: &mut Output) -> Resu
     if !how.yes {
         let scratch = data.scratch(data.store_of(definition.space())?).await?;
         let preview = migrator.preview(&definition, &scratch).await?;
-        tell_preview(&what, "records", &preview, output)?;
+        tell_preview(&what, "records", &preview, &how, output)?;
         return tell_how(output);
     }
     let run = |progress: crate::progress::Progress| async move {

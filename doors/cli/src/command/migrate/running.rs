@@ -81,7 +81,13 @@ struct Would<'p> {
 }
 
 /// Shows what would be done.
-pub fn tell_preview(would: &str, rows: &str, preview: &Preview, output: &mut Output) -> Result {
+pub fn tell_preview(
+    would: &str,
+    rows: &str,
+    preview: &Preview,
+    how: &How,
+    output: &mut Output,
+) -> Result {
     if output.json() {
         return output.write_json(&Would {
             would,
@@ -98,13 +104,28 @@ pub fn tell_preview(would: &str, rows: &str, preview: &Preview, output: &mut Out
     for (old, new) in &preview.examples {
         writeln!(output, "  {old} → {new}")?;
     }
+    let shown = how.problems.min(preview.problems.len());
     if preview.problem_count > 0 {
-        writeln!(output, "could not: {}", HumanCount(preview.problem_count))?;
+        write!(output, "could not: {}", HumanCount(preview.problem_count))?;
+        tell_shown(shown, preview.problem_count, output)?;
+        if shown < preview.problems.len() {
+            write!(output, "; --problems {} shows more", preview.problems.len())?;
+        }
+        writeln!(output)?;
     }
-    for problem in &preview.problems {
+    for problem in &preview.problems[..shown] {
         writeln!(output, "  {}: {}", problem.key, problem.message)?;
     }
     Ok(())
+}
+
+/// Says how many of the problems follow, if not all do.
+fn tell_shown(shown: usize, problems: u64, output: &mut Output) -> Result {
+    let shown = shown as u64;
+    if shown == problems {
+        return Ok(());
+    }
+    write!(output, ", {} of {} shown", HumanCount(shown), HumanCount(problems))
 }
 
 /// Says that nothing was done.
@@ -139,6 +160,7 @@ pub fn tell(migration: &Migration, output: &mut Output) -> Result {
     if migration.best_effort {
         write!(output, " (best effort: the last writer wins here; keyward doctor finds the rest)")?;
     }
+    tell_shown(migration.problems.len(), counts.problems, output)?;
     writeln!(output)?;
     for problem in &migration.problems {
         writeln!(output, "  {}: {}", problem.key, problem.message)?;

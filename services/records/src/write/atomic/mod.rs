@@ -10,7 +10,7 @@ use keyward_engine::{Entry, Outcome};
 use keyward_key::Key;
 
 use self::plan::{Assembled, Meaning, Plan, Planned, plan};
-pub(super) use self::relocate::relocate;
+pub(super) use self::relocate::{relocate, relocate_together};
 use super::ATTEMPTS_MAX;
 use super::backoff::Backoff;
 use crate::catalog::Snapshot;
