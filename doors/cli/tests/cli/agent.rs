@@ -546,3 +546,27 @@ fn a_namespace_is_cleared_after_a_count_and_a_yes() {
     assert_eq!(kw.agent_lines(&["history", "src/a", "-n", "x"]).len(), 2);
     kw.fails(2, &["agent", "clear", "--yes", "--dry-run"]);
 }
+
+#[test]
+fn a_limit_that_the_config_file_raises_holds_for_the_command_too() {
+    let kw = Sandbox::new();
+    let value = format!("\"{}\"", "x".repeat(2_000_000));
+    kw.write("value.json", &value);
+    let refused = kw.fails(4, &["agent", "set", "large", "@value.json"]);
+    assert!(refused.contains("1048576"), "{refused}");
+    kw.write("keyward.toml", "[server.agents]\nvalue_bytes_max = 3000000\n");
+    kw.agent(&["set", "large", "@value.json"]);
+    kw.agent(&["patch", "large", "@value.json"]);
+    for n in 0..3 {
+        kw.agent(&["set", &format!("more{n}"), "@value.json"]);
+    }
+    let exported = kw.agent(&["export"]);
+    assert!(exported.len() > 8_000_000);
+    kw.run_with(&["-s", "embedded:./copy", "agent", "import"], exported).ok();
+    let got = kw.ok(&["-s", "embedded:./copy", "agent", "get", "large"]);
+    assert_eq!(got.trim_end(), value);
+    // The whole store, as entries.
+    let entries = kw.ok(&["export"]);
+    kw.run_with(&["-s", "embedded:./third", "import"], entries).ok();
+    assert_eq!(kw.ok(&["-s", "embedded:./third", "agent", "get", "large"]).trim_end(), value);
+}

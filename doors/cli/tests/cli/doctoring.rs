@@ -1,6 +1,7 @@
 //! doctor.
 
 use crate::migrating::{declare_index, notes};
+use crate::sandbox::Sandbox;
 
 #[test]
 fn a_doctor_finds_and_mends() {
@@ -23,4 +24,61 @@ fn a_doctor_finds_and_mends() {
     kw.ok(&["put", "stray", "1"]);
     let told = kw.run(&["doctor", "--repair"]).ended(10);
     assert!(told.starts_with("unknown-key stray: "), "{told}");
+}
+
+#[test]
+fn a_unique_value_of_two_records_is_for_a_person_to_decide() {
+    let kw = notes();
+    declare_index(&kw);
+    let unique =
+        kw.read("keyward.schema.toml").replace("\"title\"\n", "\"title\"\nunique = true\n");
+    kw.write("keyward.schema.toml", &unique);
+    for n in 1..5 {
+        kw.ok(&["put", &format!("notes:n{n}"), &format!(r#"{{"title":"t{n}"}}"#)]);
+    }
+    kw.ok(&["migrate", "--yes"]);
+    kw.ok(&["doctor"]);
+    kw.ok(&["put", "notes:twin", r#"{"title":"t1"}"#]);
+    for repair in [&["doctor"][..], &["doctor", "--repair"]] {
+        let told = kw.run(repair).ended(10);
+        assert!(told.starts_with("duplicate-value index:by_title:t1: "), "{told}");
+        assert!(told.contains("notes:twin and notes:n1 both have this unique value"), "{told}");
+        assert!(!told.contains("--repair mends it"), "{told}");
+    }
+    kw.ok(&["del", "notes:twin"]);
+    kw.ok(&["doctor"]);
+}
+
+#[test]
+fn keywards_own_entries_are_no_unknown_keys() {
+    let kw = notes();
+    kw.ok(&["lock", "exec", "page:7", "--", "true"]);
+    kw.ok(&["cache", "run", "p7:text", "--", "echo", "1"]);
+    let told = kw.ok(&["doctor"]);
+    assert!(told.ends_with("keys, all well\n"), "{told}");
+}
+
+#[test]
+fn a_store_without_a_schema_is_looked_at() {
+    let kw = Sandbox::new();
+    let told = kw.fails(1, &["doctor"]);
+    assert!(told.contains("there is no store"), "{told}");
+    kw.ok(&["put", "a:b", "1"]);
+    assert_eq!(kw.ok(&["doctor"]), "main: 1 keys, all well (no schema to compare with)\n");
+    kw.ok(&["put", "index:nobody:x:a:b", "null"]);
+    let told = kw.run(&["doctor", "--probe"]).ended(10);
+    assert!(told.starts_with("unknown-index index:nobody:x:a:b: "), "{told}");
+    let mended = kw.json(&["doctor", "--repair", "--json"]);
+    assert_eq!((&mended["left"], &mended["schema"]), (&0.into(), &false.into()));
+}
+
+#[test]
+fn what_has_expired_is_counted_and_reclaimed() {
+    let kw = notes();
+    kw.ok(&["put", "notes:short", "{}", "--ttl", "1ms"]);
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let told = kw.ok(&["doctor"]);
+    assert!(told.contains("1 expired entries still take space"), "{told}");
+    assert!(kw.ok(&["doctor", "--repair"]).contains("1 of 1 expired entries reclaimed\n"));
+    assert_eq!(kw.ok(&["doctor"]), "app: 5 keys, all well\n");
 }

@@ -190,3 +190,39 @@ fn values_are_edited_or_given_to_a_command() {
     kw.fails(2, &["migrate", "transform", "notes"]);
     kw.fails(2, &["migrate", "transform", "notes", "--set", "n=open"]);
 }
+
+#[test]
+fn a_dry_run_says_how_many_of_its_problems_it_shows() {
+    let kw = notes();
+    let line = |n| format!("{{\"key\":\"notes:homeless{n}\",\"value\":{{}}}}\n");
+    kw.run_with(&["import"], (0..7).map(line).collect::<String>()).ok();
+    kw.write("keyward.schema.toml", &SCHEMA.replace("notes:{id}", "user:{user}:notes:{id}"));
+    let rekey = ["migrate", "rekey", "notes", "--from", "notes:{id}", "--field", "user=user"];
+    let told = kw.ok(&rekey);
+    assert!(told.contains("could not: 7, 5 of 7 shown; --problems 7 shows more\n"), "{told}");
+    assert_eq!(told.matches("notes:homeless").count(), 5, "{told}");
+    let told = kw.ok(&[&rekey[..], &["--problems", "7"]].concat());
+    assert!(told.contains("could not: 7\n"), "{told}");
+    assert_eq!(told.matches("notes:homeless").count(), 7, "{told}");
+    let all = kw.json(&[&rekey[..], &["--json"]].concat());
+    assert_eq!(all["problems"].as_array().unwrap().len(), 7);
+}
+
+#[test]
+fn a_second_run_is_told_who_runs_the_migration() {
+    let kw = notes();
+    kw.write("keyward.schema.toml", &SCHEMA.replace("notes:{id}", "papers:{id}"));
+    let rekey = ["migrate", "rekey", "notes", "--from", "notes:{id}", "--yes"];
+    let slow = [&rekey[..], &["--rate", "1"]].concat();
+    let mut first = kw.command(&slow);
+    let mut first = first.env("USER", "ada").spawn().unwrap();
+    let listed = || kw.ok(&["migrate", "list", "--json"]);
+    let waiting = std::time::Instant::now();
+    while !listed().contains("running") {
+        assert!(waiting.elapsed().as_secs() < 60, "it did not begin");
+    }
+    let told = kw.fails(3, &rekey);
+    assert!(told.contains("is being run by ada since "), "{told}");
+    assert!(first.wait().unwrap().success());
+    assert_eq!(kw.ok(&["ls", "papers"]).lines().count(), 5);
+}

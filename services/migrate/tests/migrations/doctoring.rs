@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use keyward_engine::{Expiry, Limits, Put, Store};
-use keyward_migrate::{Doctor, Pause, Probed, probe};
+use keyward_migrate::{Doctor, Pause, Probed, Report, probe};
 use keyward_records::{Draft, Query, Records};
 use keyward_stores::{Kind, Place, on_engines, on_every_engine};
 
@@ -13,6 +13,7 @@ use crate::fixture::{
 };
 
 on_every_engine!(every_kind_of_damage_is_found_and_mended, a_healthy_engine_swaps_soundly);
+on_engines!(memory_of_ends: Memory, embedded_of_ends: Embedded; what_has_expired_is_counted_and_reclaimed);
 on_engines!(
     recoverable: Recoverable;
     every_kind_of_damage_is_found_and_mended,
@@ -119,10 +120,15 @@ async fn what_a_person_has_to_decide_is_told_and_left_alone() {
             ("unknown-key", "stray"),
             ("bad-value", "user:u0:notes:bad"),
             ("unindexable", "user:u0:notes:bad"),
-            ("taken-entry", "index:slug:s1"),
+            ("duplicate-value", "index:slug:s1"),
         ]
     );
     assert_eq!((mended.repaired, mended.left()), (0, 4));
+    let duplicate = &mended.found[3];
+    assert!(!duplicate.repairable, "nobody is promised that it can be mended");
+    for both in ["user:u0:notes:twin", "user:u1:notes:n001"] {
+        assert!(duplicate.message.contains(both), "{}", duplicate.message);
+    }
     let entry = store.get(&key("index:slug:s1")).await.unwrap().unwrap();
     assert_eq!(entry.value.as_str(), r#""user:u1:notes:n001""#);
     // Keys of a shape that somebody vouches for are none of its business.
@@ -149,6 +155,88 @@ async fn what_is_over_a_limit_or_not_as_declared_is_told() {
     for code in ["index-undeclared", "index-differs", "index-absent", "long-key", "large-value"] {
         assert!(report.counts.contains_key(code), "{code}: {:#?}", report.counts);
     }
+}
+
+async fn two_without_their_unique_entry(kind: Kind) {
+    let place = Place::new(kind);
+    let records = filled(&place).await;
+    let store = records.store();
+    for id in ["a", "b"] {
+        put_raw(store, &format!("user:u0:notes:{id}"), r#"{"slug":"twin"}"#).await;
+    }
+    let told = |report: &Report| {
+        let found = report.found.iter();
+        found.map(|it| (it.code, it.repairable, it.repaired)).collect::<Vec<_>>()
+    };
+    let report = examine(&records).await;
+    let expected = [("missing-entry", true, false), ("duplicate-value", false, false)];
+    assert_eq!(told(&report), expected, "{kind:?} {:#?}", report.found);
+    assert!(
+        report.found[1].message.contains("user:u0:notes:b and user:u0:notes:a both"),
+        "{report:?}"
+    )
+}
+
+#[tokio::test]
+async fn of_two_that_lack_one_unique_entry_the_second_is_told_as_a_duplicate() {
+    two_without_their_unique_entry(Kind::Memory).await;
+    two_without_their_unique_entry(Kind::Recoverable).await;
+    let place = Place::new(Kind::Memory);
+    let records = filled(&place).await;
+    for id in ["a", "b"] {
+        let at = format!("user:u0:notes:{id}");
+        put_raw(records.store(), &at, r#"{"slug":"twin"}"#).await;
+    }
+    let mended = Doctor::new(records.clone()).repair(true).run(|_| ()).await.unwrap();
+    assert_eq!((mended.repaired, mended.left()), (1, 1), "{:#?}", mended.found);
+    assert_eq!(examine(&records).await.counts.get("duplicate-value"), Some(&1));
+    // As soon as a person has decided, all is well.
+    records.store().delete(key("user:u0:notes:b")).await.unwrap();
+    assert_well(&records).await;
+}
+
+async fn what_has_expired_is_counted_and_reclaimed(place: Place) {
+    let records = filled(&place).await;
+    let store = records.store();
+    for n in 0..200 {
+        let ending = Put::new(json("{}")).expiring(Expiry::After(Duration::from_secs(60)));
+        store.put(key(&format!("user:u0:notes:ending{n}")), ending).await.unwrap();
+    }
+    assert_eq!(examine(&records).await.expired, Some(0));
+    place.clock().advance(Duration::from_secs(61));
+    let report = examine(&records).await;
+    // They are no finding: later commits reclaim them.
+    assert_eq!((report.expired, report.reclaimed, report.left()), (Some(200), 0, 0));
+    let mended = Doctor::new(records.clone()).repair(true).run(|_| ()).await.unwrap();
+    assert_eq!((mended.expired, mended.reclaimed, mended.left()), (Some(200), 200, 0));
+    assert_eq!(examine(&records).await.expired, Some(0));
+}
+
+#[tokio::test]
+async fn an_entry_that_somebody_recognizes_is_no_unknown_key() {
+    let place = Place::new(Kind::Memory);
+    let records = filled(&place).await;
+    put_raw(records.store(), "page7", r#"{"mine":true}"#).await;
+    put_raw(records.store(), "page8", r#"{"mine":false}"#).await;
+    let doctor = Doctor::new(records).recognizing(|_, entry| entry.value.as_str().contains("true"));
+    let report = doctor.run(|_| ()).await.unwrap();
+    let told: Vec<&str> = report.found.iter().map(|found| found.key.as_str()).collect();
+    assert_eq!(told, ["page8"]);
+}
+
+#[tokio::test]
+async fn without_a_schema_the_store_is_checked_by_what_it_says_itself() {
+    let place = Place::new(Kind::Memory);
+    let store = filled(&place).await.store().clone();
+    let nobody = records(store.clone(), place.clock(), "[stores.app]\n");
+    let examine = async |repair| {
+        Doctor::new(nobody.clone()).without_schema().repair(repair).run(|_| ()).await.unwrap()
+    };
+    assert_eq!(examine(false).await.left(), 0);
+    put_raw(&store, "index:nobody:x:user:u0:notes:n000", "null").await;
+    assert_eq!(examine(false).await.counts.get("unknown-index"), Some(&1));
+    assert_eq!(examine(true).await.left(), 0);
+    assert_eq!(examine(false).await.left(), 0);
 }
 
 async fn a_healthy_engine_swaps_soundly(place: Place) {

@@ -27,7 +27,7 @@ on_engines!(
 
 /// The dry run and the real one tell the same problems.
 fn assert_told(preview: &Preview, done: &Migration) {
-    let told = done.problems.iter().take(Preview::EXAMPLES_MAX);
+    let told = done.problems.iter().take(Preview::PROBLEMS_MAX);
     assert!(preview.problems.iter().eq(told), "{preview:?} {done:?}");
     assert_eq!(preview.problem_count, done.counts.problems);
     assert_eq!((preview.rows, preview.changed), (done.counts.records, done.counts.changed));

@@ -1,6 +1,7 @@
 //! Migrations with writers at the same records, and with each other.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -202,7 +203,7 @@ fn ended(results: Vec<Result<Migration, MigrateError>>) -> usize {
                 assert_done(&migration);
                 done += 1;
             }
-            Err(MigrateError::Overtaken { .. }) => overtaken += 1,
+            Err(MigrateError::Overtaken { .. } | MigrateError::Running { .. }) => overtaken += 1,
             Err(error) => panic!("{error}"),
         }
     }
@@ -331,4 +332,46 @@ async fn a_record_of_a_writer_who_was_stuck_is_in_an_index_that_was_added_meanwh
         assert!(writing.await.unwrap().unwrap().is_accepted());
         assert_eq!(found(&migrating, "ada", "by_title", "t").await, 1, "stuck at call {call}");
     }
+}
+
+/// Notes that take a minute to be moved.
+async fn slowly(records: Records) -> Result<Migration, MigrateError> {
+    let slow = migrator(&records).rate(NonZeroU32::new(1)).by("ada");
+    slow.run(rekey(OLD, NEW, &[]), |_| ()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_does_not_oust_a_living_first_one() {
+    for tier in [Tier::Atomic, Tier::Recoverable] {
+        let clock = TestClock::new();
+        let memory = Memory::with(Options::tier(tier), clock.clone());
+        let opened = |pattern| records(Store::new(memory.clone()), &clock, &schema(pattern, false));
+        fill(&opened(OLD)).await;
+        let first = tokio::spawn(slowly(opened(NEW)));
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let after = opened(NEW);
+        let second = migrator(&after).by("bob").run(rekey(OLD, NEW, &[]), |_| ()).await;
+        let Err(error @ MigrateError::Running { .. }) = &second else { panic!("{second:?}") };
+        assert!(error.to_string().contains("is being run by ada since "), "{error}");
+        let done = first.await.unwrap().unwrap();
+        assert_done(&done);
+        let runs = (done.runs, done.counts.changed, done.runner);
+        assert_eq!(runs, (1, RECORDS as u64, None), "{tier:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_killed_is_gone_on_with_after_a_silence() {
+    let clock = TestClock::new();
+    let memory = Memory::with(Options::default(), clock.clone());
+    let opened = |pattern| records(Store::new(memory.clone()), &clock, &schema(pattern, false));
+    fill(&opened(OLD)).await;
+    let first = tokio::spawn(slowly(opened(NEW)));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    first.abort();
+    let after = opened(NEW);
+    let done = migrator(&after).by("bob").run(rekey(OLD, NEW, &[]), |_| ()).await.unwrap();
+    assert_done(&done);
+    assert_eq!((done.runs, done.by.as_str()), (2, "ada"));
+    assert_eq!((done.counts.records, done.counts.changed), (RECORDS as u64, RECORDS as u64));
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use keyward_engine::{Clock, Store};
 use keyward_memory::{Memory, Options};
-use keyward_migrate::{Definition, Phase, Source, State};
+use keyward_migrate::{Definition, Migrator, Phase, Source, State};
 use keyward_records::{Draft, Records, Ttl};
 use keyward_stores::{Kind, Place, on_engines, on_every_engine};
 use keyward_testkit::{Faults, FaultyEngine, TestClock};
 
 use crate::fixture::{
-    assert_done, assert_well, json, key, migrate, migrator, open, operator, put_raw, records, rows,
-    scratch,
+    Jumping, assert_done, assert_well, json, key, migrate, migrator, open, operator, put_raw,
+    records, rows, scratch,
 };
 
 on_every_engine!(
@@ -232,4 +232,54 @@ async fn what_is_written_behind_the_walk_is_told() {
     // Run again, it moves that one too.
     assert_done(&migrator(&after, place.clock()).run(definition, |_| ()).await.unwrap());
     assert!(rows(after.store(), "notes").await.is_empty());
+}
+
+#[tokio::test]
+async fn many_records_move_in_few_commits() {
+    let clock = TestClock::new();
+    let memory = Memory::with(Options::default(), clock.clone());
+    let opened =
+        |pattern| records(Store::new(memory.clone()), &clock, &schema(pattern, Kind::Memory));
+    fill(&opened(OLD), 300).await;
+    let engine = FaultyEngine::new(Arc::new(memory.clone()), Faults::none());
+    let counted = records(Store::new(engine.clone()), &clock, &schema(NEW, Kind::Memory));
+    let migrator = Migrator::new(counted, Jumping(clock.clone()));
+    let definition = rekey(OLD, NEW, &[("userId", "userId")]);
+    assert_done(&migrator.run(definition, |_| ()).await.unwrap());
+    assert!(engine.calls() < 60, "{} calls", engine.calls());
+    let after = opened(NEW);
+    assert_eq!(rows(after.store(), "user").await.len(), 300);
+    assert_well(&after).await;
+}
+
+/// Records of one page that want one new key, or one that is taken.
+#[tokio::test]
+async fn records_that_are_in_each_others_way_are_told_apart() {
+    let place = Place::new(Kind::Memory);
+    let before = open(&place, &schema("notes:{id}:{part}", Kind::Memory)).await;
+    for (at, slug) in [("n1:a", "s1"), ("n1:b", "s2"), ("n2:a", "s3"), ("n3:a", "s4")] {
+        let note = Draft::new(json(&format!(r#"{{"slug":"{slug}"}}"#)));
+        let written = operator(&before, "notes").put(&key(&format!("notes:{at}")), note).await;
+        assert!(written.unwrap().is_accepted());
+    }
+    // Another is where one of them would go.
+    put_raw(before.store(), "papers:n2", r#"{"slug":"s9"}"#).await;
+    let after = open(&place, &schema("papers:{id}", Kind::Memory)).await;
+    let definition = rekey("notes:{id}:{part}", "papers:{id}", &[]);
+    let done = migrator(&after, place.clock()).run(definition, |_| ()).await.unwrap();
+    assert_eq!((done.state, done.counts.records, done.counts.changed), (State::Failed, 4, 2));
+    let told: Vec<&str> = done.problems.iter().map(|problem| problem.key.as_str()).collect();
+    assert_eq!(told, ["notes:n1:b", "notes:n2:a"], "{:#?}", done.problems);
+    assert!(after.store().get(&key("papers:n3")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_dry_run_names_every_problem_up_to_its_bound() {
+    let place = Place::new(Kind::Memory);
+    homeless(&open(&place, &schema(OLD, Kind::Memory)).await, 7).await;
+    let after = open(&place, &schema(NEW, Kind::Memory)).await;
+    let definition = rekey(OLD, NEW, &[("userId", "userId")]);
+    let scratch = scratch(&place, &after);
+    let preview = migrator(&after, place.clock()).preview(&definition, &scratch).await.unwrap();
+    assert_eq!((preview.problem_count, preview.problems.len()), (7, 7));
 }
