@@ -54,16 +54,17 @@ struct Examined<'r> {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    // A store can be looked at without a schema; what is declared is then not known.
-    let schema = target.server()?.is_some() || target.schema_file_if_any()?.is_some();
-    let data = match schema {
+    let named = target.server()?.is_some() || target.schema_file_if_any()?.is_some();
+    let data = match named {
         true => target.data().await?,
         false => without_schema(&target.url()?)?,
     };
+    // Where no space is declared, there is nothing to compare keys and values with.
+    let schema = !data.schema().spaces.is_empty();
     let mut left = 0;
     for store in &data.schema().stores {
         let Some(records) = data.existing_records(&store.name).await? else {
-            if schema {
+            if named {
                 continue;
             }
             let missing = no_store(&data.url(&store.name)?);

@@ -101,6 +101,9 @@ fn records_killed_while_they_move_have_their_new_keys_when_run_again() {
     kw.write("keyward.schema.toml", &schema("papers:{id}", true));
     let rekey = ["migrate", "rekey", "notes", "--from", "notes:{id}"];
     kill_and_run_again(&kw, &rekey, "walk", "changed");
+    let done = last(&kw).unwrap();
+    let counts = ["records", "changed"].map(|count| counted(&done, count));
+    assert_eq!(counts, [RECORDS as u64; 2], "every record is counted once: {done}");
     assert_eq!(kw.ok(&["ls", "notes"]), "");
     assert_eq!(kw.ok(&["ls", "papers"]).lines().count(), RECORDS);
     assert_eq!(found(&kw), RECORDS);
@@ -117,16 +120,15 @@ fn values_killed_while_they_change_are_changed_when_run_again() {
 }
 
 #[test]
-fn of_two_processes_one_comes_to_the_end_and_the_other_is_told() {
+fn a_second_process_is_refused_while_the_first_one_lives() {
     let kw = notes(false);
     kw.write("keyward.schema.toml", &schema("notes:{id}", true));
     let first = started(&kw, &["migrate"], "walk", "records");
-    kw.ok(&["migrate", "--yes"]);
-    let told = first.next_note();
-    assert!(told.contains("is being run by another process"), "{told}");
-    assert_ne!(first.ended(), Some(0));
+    let told = kw.fails(3, &["migrate", "--yes"]);
+    assert!(told.contains("is being run by ") && told.contains(" since "), "{told}");
+    assert_eq!(first.ended(), Some(0));
     let done = last(&kw).unwrap();
-    assert_eq!((&done["state"], &done["runs"]), (&"done".into(), &2.into()));
+    assert_eq!((&done["state"], &done["runs"]), (&"done".into(), &1.into()));
     assert_eq!(found(&kw), RECORDS);
     kw.ok(&["doctor"]);
 }

@@ -85,10 +85,9 @@ impl Flaw {
 impl Flaw {
     /// Whether it is about an entry that a record should have.
     pub(super) fn is_of_a_record(self) -> bool {
-        match self {
-            Self::MissingEntry | Self::WrongEntry | Self::TakenEntry | Self::DuplicateValue => true,
-            _ => false,
-        }
+        let of_a_record =
+            [Self::MissingEntry, Self::WrongEntry, Self::TakenEntry, Self::DuplicateValue];
+        of_a_record.contains(&self)
     }
 
     /// Whether a writer who is under way may leave it for a moment, where commits take one key.
