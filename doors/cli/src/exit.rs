@@ -132,9 +132,14 @@ impl From<&agents::Error> for Exit {
         use agents::Error;
         match error {
             Error::Records(error) => error.into(),
-            Error::Invalid(_) | Error::BadDocument { .. } | Error::Unprepared(_) => Self::Invalid,
-            Error::TooMany { .. } => Self::Unable,
-            Error::Partly { source, .. } | Error::Unflushed { source, .. } => (&**source).into(),
+            Error::Invalid(_)
+            | Error::BadDocument { .. }
+            | Error::OtherUser { .. }
+            | Error::Unprepared(_) => Self::Invalid,
+            Error::TooMany { .. } | Error::LongDocument { .. } => Self::Unable,
+            Error::InDocument { source, .. }
+            | Error::Partly { source, .. }
+            | Error::Unflushed { source, .. } => (&**source).into(),
             // One this version does not know yet is not one the user can act on.
             _ => Self::Internal,
         }

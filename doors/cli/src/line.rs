@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
-use keyward::{Entry, Expiry, Json, Key, Put};
+use keyward::{Entry, Expiry, Json, Key, Put, moment_text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -43,7 +43,7 @@ pub fn write(line: &mut Vec<u8>, key: &Key, entry: &Entry, fields: Fields) {
     }
     if let Some(expires) = entry.expires {
         line.extend_from_slice(b",\"expires\":");
-        write_text(line, &expires.to_string());
+        write_text(line, &moment_text(expires));
     } else if fields == Fields::All {
         line.extend_from_slice(b",\"expires\":null");
     }

@@ -4,7 +4,9 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use keyward::schema::Problems;
-use keyward::{ParseError, agents, agreements, cache, locks, migrate, queue, records, registry};
+use keyward::{
+    ParseError, agents, agreements, cache, locks, migrate, moment_text, queue, records, registry,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -247,10 +249,15 @@ from_errors_of!(queue);
 impl From<agents::Error> for Problem {
     fn from(error: agents::Error) -> Self {
         let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
-        let told = Self::of_service(code, error.to_string(), hint, retryable);
+        let mut told = Self::of_service(code, error.to_string(), hint, retryable);
+        if let Some((number, line)) = error.document() {
+            told = told.with("document", number);
+            if let Some(line) = line {
+                told = told.with("line", line);
+            }
+        }
         match error {
             agents::Error::Records(error) => error.into(),
-            agents::Error::BadDocument { number, .. } => told.with("document", number),
             agents::Error::Partly { done, .. } => told.with("done", done),
             _ => told,
         }
@@ -315,7 +322,7 @@ impl From<cache::Error> for Problem {
             cache::Error::Lost { .. } => Self { retryable: false, ..problem },
             cache::Error::Failed { message, at, times, retry_after, .. } => problem
                 .with("message", message)
-                .with("failed_at", at.to_string())
+                .with("failed_at", moment_text(at))
                 .with("times", times)
                 .with("retry_after", retry_after.as_secs_f64())
                 .after(retry_after),

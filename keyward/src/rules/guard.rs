@@ -122,6 +122,10 @@ impl Engine for Guarded {
         Box::pin(self.store.stats())
     }
 
+    fn expired(&self) -> BoxFuture<'_, Result<Option<u64>>> {
+        Box::pin(self.store.expired())
+    }
+
     fn verify<'a>(&'a self, range: &'a KeyRange) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.store.verify(range))
     }

@@ -16,6 +16,7 @@ use crate::{Error, Result, Source};
 pub(crate) struct Failure {
     pub times: u32,
     pub message: String,
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub at: Timestamp,
     pub source: Source,
 }

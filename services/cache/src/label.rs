@@ -48,6 +48,7 @@ const MEMBER: &str = "cache";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Label {
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub created: Timestamp,
     pub source: Source,
     /// Which computation it was: the token of its lock. With it, one whose commit was not answered

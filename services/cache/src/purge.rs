@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use keyward_engine::{
     Clock, Commit, ErrorKind, Expect, Expiry, Json, List, Listed, Outcome, Put, Scan, Store, Tier,
+    moment_text,
 };
 use keyward_key::{Key, KeyRange, Prefix, is_reserved};
 use keyward_locks::{Error as LockError, Guard, LockPath, Locks, Mode, Request};
@@ -261,7 +262,7 @@ impl Purge {
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce).map_err(|error| unknown(error.to_string()))?;
         let by: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
-        let value = serde_json::json!({ "at": self.clock.now(), "by": by });
+        let value = serde_json::json!({ "at": moment_text(self.clock.now()), "by": by });
         let value = Json::from_value(&value).map_err(|error| unknown(error.to_string()))?;
         let put = Put::new(value.clone()).expiring(Expiry::After(self.options.interval));
         let commit = Commit::new().check(key.clone(), Expect::Absent).put(key.clone(), put);

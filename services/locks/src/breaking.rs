@@ -1,5 +1,6 @@
 //! Taking a lock away from its holder.
 
+use keyward_engine::moment_text;
 use std::collections::BTreeSet;
 
 use crate::catalog::{Broken, Claim};
@@ -34,7 +35,7 @@ impl Root {
     /// or the next holder has updated the same key. Fails if nobody holds such a lock.
     pub async fn break_lock(&self, target: &Target, by: &str, reason: &str) -> Result<Vec<Broken>> {
         let cut = |text: &str| text.chars().take(TEXT_CHARS_MAX).collect::<String>();
-        let (by, reason, at) = (cut(by), cut(reason), self.shared.now().to_string());
+        let (by, reason, at) = (cut(by), cut(reason), moment_text(self.shared.now()));
         let mut chosen: Option<BTreeSet<u64>> = None;
         let mut done: Vec<Broken> = Vec::new();
         for _ in 0..ATTEMPTS_MAX {

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use keyward_engine::{Commit, Expect, Put, Store, Version};
+use keyward_engine::{Commit, Expect, Put, Store, Version, moment_text};
 use keyward_key::Key;
 use keyward_schema::LockTree;
 
@@ -119,7 +119,7 @@ impl Root {
             paths: distinct(paths),
             mode,
             ttl: request.ttl,
-            since: self.shared.now().to_string(),
+            since: moment_text(self.shared.now()),
             who: request
                 .who
                 .as_ref()

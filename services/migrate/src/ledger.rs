@@ -38,10 +38,14 @@ pub struct Migration {
     #[serde(default)]
     pub problems: Vec<Problem>,
     /// When it began.
-    #[serde(with = "moment")]
+    #[serde(with = "keyward_engine::moment")]
     pub started: Timestamp,
     /// When it ended.
-    #[serde(skip_serializing_if = "Option::is_none", default, with = "moment::optional")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        default,
+        with = "keyward_engine::moment::optional"
+    )]
     pub finished: Option<Timestamp>,
     /// Who began it.
     pub by: String,
@@ -62,7 +66,7 @@ pub struct Runner {
     /// Who started it.
     pub by: String,
     /// When it was started.
-    #[serde(with = "moment")]
+    #[serde(with = "keyward_engine::moment")]
     pub since: Timestamp,
 }
 
@@ -361,40 +365,4 @@ fn read(key: &Key, entry: Entry) -> Result<Held> {
     let migration = serde_json::from_slice(entry.value.as_bytes())
         .map_err(|error| Error::Damaged(format!("{key} is unreadable: {error}")))?;
     Ok(Held { migration, version: Some(entry.version) })
-}
-
-/// Moments as RFC 3339 text.
-mod moment {
-    use jiff::Timestamp;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(at)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
-
-    pub mod optional {
-        use super::*;
-
-        pub fn serialize<S: Serializer>(
-            at: &Option<Timestamp>,
-            serializer: S,
-        ) -> Result<S::Ok, S::Error> {
-            match at {
-                Some(at) => serializer.collect_str(at),
-                None => serializer.serialize_none(),
-            }
-        }
-
-        pub fn deserialize<'de, D: Deserializer<'de>>(
-            deserializer: D,
-        ) -> Result<Option<Timestamp>, D::Error> {
-            let text = Option::<String>::deserialize(deserializer)?;
-            text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
-        }
-    }
 }

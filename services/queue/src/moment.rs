@@ -10,7 +10,7 @@ pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A moment in whole milliseconds. In JSON it is text such as `2026-01-01T00:00:01.5Z`.
+/// A moment in whole milliseconds. In JSON it is text such as `2026-01-01T00:00:01.500000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Moment(Timestamp);
 
@@ -41,7 +41,7 @@ impl Moment {
 
 impl Serialize for Moment {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
+        keyward_engine::moment::serialize(&self.0, serializer)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use keyward_engine::{Entry, Json};
+use keyward_engine::{Entry, Json, moment_text};
 use keyward_key::Key;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -190,8 +190,8 @@ impl Row {
             self.history.push(PastAttempt {
                 attempt: current.number,
                 by: current.by,
-                claimed_at: current.at.time().to_string(),
-                ended_at: now.time().to_string(),
+                claimed_at: moment_text(current.at.time()),
+                ended_at: moment_text(now.time()),
                 error: error.clone(),
                 nonce: current.nonce,
             });

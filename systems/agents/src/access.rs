@@ -1,7 +1,7 @@
 //! Who accessed an entry: a row beside it, which changes without the entry.
 
 use jiff::Timestamp;
-use keyward_engine::Json;
+use keyward_engine::{Json, moment_text};
 use keyward_records::Result;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,7 @@ impl AccessRow {
         let known = self.at.as_ref().and_then(|known| known.parse::<Timestamp>().ok());
         if known.is_none_or(|known| known <= at) {
             self.agent = Some(agent.to_owned());
-            self.at = Some(at.to_string());
+            self.at = Some(moment_text(at));
         }
     }
 }

@@ -4,15 +4,15 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use keyward_engine::Json;
 use keyward_records::field::members;
-use serde_json::value::RawValue;
 
+use crate::Result;
 use crate::access::Access;
 use crate::document_id::DocumentId;
 use crate::entry::{AgentEntry, CREATED_AT, CREATED_BY_AGENT, METADATA, UPDATED_AT, VALUE};
-use crate::{Error, Result};
+use crate::import::DocumentReader;
 
 /// The fields that a document may have.
-const FIELDS: [&str; 13] = [
+pub(crate) const FIELDS: [&str; 13] = [
     "_id",
     "_rev",
     "userId",
@@ -59,35 +59,18 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads documents: an array of them, or one after the other (JSON lines, with any white space
-    /// between and within). [`Error::BadDocument`] names the first that is none.
+    /// Reads documents in any form that a [`DocumentReader`] takes. An error names the first that is bad,
+    /// by its number and line.
     pub fn parse_all(text: &str) -> Result<Vec<Self>> {
-        let mut documents = Vec::new();
-        let bad = |number: usize, error: serde_json::Error| Error::BadDocument {
-            number,
-            reason: format!("it is no JSON: {error}"),
-        };
-        if text.trim_start().starts_with('[') {
-            let all: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| bad(1, error))?;
-            for (n, document) in all.into_iter().enumerate() {
-                documents.push(Self::parse(document.get(), n + 1)?);
-            }
-            return Ok(documents);
-        }
-        for document in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
-            let number = documents.len() + 1;
-            let document = document.map_err(|error| bad(number, error))?;
-            documents.push(Self::parse(document.get(), number)?);
-        }
-        Ok(documents)
+        let mut reader = DocumentReader::new(usize::MAX);
+        let mut found = Vec::new();
+        reader.push(text.as_bytes(), &mut found)?;
+        reader.finish()?;
+        Ok(found.into_iter().map(|incoming| incoming.document).collect())
     }
 
-    /// Reads one document; `number` is what errors call it.
-    pub fn parse(text: &str, number: usize) -> Result<Self> {
-        Self::read(text).map_err(|reason| Error::BadDocument { number, reason })
-    }
-
-    fn read(text: &str) -> Result<Self, String> {
+    /// Reads one document of plain JSON, or says what is wrong with it.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let json = Json::parse(text.to_owned()).map_err(|error| error.to_string())?;
         let fields = Fields::read(&json)?;
         let id = fields.id()?;
@@ -99,7 +82,7 @@ impl Document {
         let time = |name: &str| -> Result<Option<String>, String> {
             match fields.text(name)? {
                 Some(text) if is_time(&text) => Ok(Some(text)),
-                Some(text) => Err(format!("its {name} {text:?} is no time in ISO 8601")),
+                Some(text) => Err(format!("its {name} {text:?} is not a time in ISO 8601")),
                 None => Ok(None),
             }
         };

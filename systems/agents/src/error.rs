@@ -23,18 +23,52 @@ pub enum Error {
         /// How many there may be.
         given_max: usize,
     },
-    /// A document is not what an entry of this user looks like.
-    #[error("document {number} cannot be taken: {reason}")]
+    /// A document is not one that can be imported.
+    #[error("document {number}{} cannot be imported: {reason}", at(*line))]
     BadDocument {
-        /// Which of those that were given, counted from one.
+        /// Which one of the input, counted from one.
         number: usize,
+        /// The line of the input in which it begins, if it was read from a text.
+        line: Option<usize>,
         /// What is wrong with it.
         reason: String,
     },
-    /// Some entries were written before one failed, on an engine that cannot write several together.
+    /// A document belongs to another user than the one it is imported for.
+    #[error("document {number}{} cannot be imported: it belongs to user {user:?}, not {owner:?}", at(*line))]
+    OtherUser {
+        /// Which one of the input, counted from one.
+        number: usize,
+        /// The line of the input in which it begins, if it was read from a text.
+        line: Option<usize>,
+        /// The user it belongs to.
+        user: String,
+        /// The user it is imported for.
+        owner: String,
+    },
+    /// A document is longer than any that can be imported.
+    #[error("document {number} (line {line}) must be at most {bytes_max} bytes long")]
+    LongDocument {
+        /// Which one of the input, counted from one.
+        number: usize,
+        /// The line of the input in which it begins.
+        line: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// A document was read, and its entry refused.
+    #[error("document {number}{} cannot be imported: {source}", at(*line))]
+    InDocument {
+        /// Which one of the input, counted from one.
+        number: usize,
+        /// The line of the input in which it begins, if it was read from a text.
+        line: Option<usize>,
+        /// Why.
+        source: Box<Error>,
+    },
+    /// Some entries were written before one failed.
     #[error("{done} entries were written, then one failed: {source}")]
     Partly {
-        /// How many were written: the first ones.
+        /// How many were written.
         done: usize,
         /// Why the next one was not.
         source: Box<Error>,
@@ -61,14 +95,28 @@ impl From<StoreError> for Error {
 }
 
 impl Error {
+    /// The document that is meant, and its line if it was read from a text.
+    pub fn document(&self) -> Option<(usize, Option<usize>)> {
+        match self {
+            Self::BadDocument { number, line, .. }
+            | Self::OtherUser { number, line, .. }
+            | Self::InDocument { number, line, .. } => Some((*number, *line)),
+            Self::LongDocument { number, line, .. } => Some((*number, Some(*line))),
+            Self::Partly { source, .. } => source.document(),
+            _ => None,
+        }
+    }
+
     /// The stable code shown by every door.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Records(error) => error.code(),
             Self::Invalid(_) => ErrorKind::Invalid.code(),
-            Self::TooMany { .. } => ErrorKind::LimitExceeded.code(),
-            Self::BadDocument { .. } => "bad-document",
-            Self::Partly { source, .. } | Self::Unflushed { source, .. } => source.code(),
+            Self::TooMany { .. } | Self::LongDocument { .. } => ErrorKind::LimitExceeded.code(),
+            Self::BadDocument { .. } | Self::OtherUser { .. } => "bad-document",
+            Self::InDocument { source, .. }
+            | Self::Partly { source, .. }
+            | Self::Unflushed { source, .. } => source.code(),
             Self::Unprepared(_) => "unknown-space",
         }
     }
@@ -79,10 +127,20 @@ impl Error {
             Self::Records(error) => error.hint(),
             Self::Invalid(_) => "Change the request; nothing was done.",
             Self::TooMany { .. } => "Send them in several requests.",
-            Self::BadDocument { .. } => {
-                "Correct the document; documents before it may have been taken."
+            Self::BadDocument { .. } | Self::LongDocument { .. } => {
+                "Correct or remove the document, then import everything again; that is safe."
             }
-            Self::Partly { .. } => "Send the rest again; writing an entry again does no harm.",
+            Self::OtherUser { .. } => {
+                "Import it for that user, or have an operator import documents of all users."
+            }
+            Self::InDocument { source, .. } => source.hint(),
+            Self::Partly { source, .. } => match &**source {
+                source @ (Self::BadDocument { .. }
+                | Self::LongDocument { .. }
+                | Self::OtherUser { .. }
+                | Self::InDocument { .. }) => source.hint(),
+                _ => "Send everything again; writing an entry again is safe.",
+            },
             Self::Unprepared(_) => {
                 "Declare the space agent_data_store, with the key agents:{user}:{namespace}:{key}."
             }
@@ -94,11 +152,16 @@ impl Error {
     pub fn retryable(&self) -> bool {
         match self {
             Self::Records(error) => error.retryable(),
-            Self::Partly { source, .. } => source.retryable(),
+            Self::Partly { source, .. } | Self::InDocument { source, .. } => source.retryable(),
             Self::Unflushed { .. } => true,
             _ => false,
         }
     }
+}
+
+/// The line of a document, for messages.
+fn at(line: Option<usize>) -> String {
+    line.map(|line| format!(" (line {line})")).unwrap_or_default()
 }
 
 /// What is stored makes no sense.

@@ -1,17 +1,19 @@
 //! Handing entries out as documents, and taking them in.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use keyward_engine::{Commit, ErrorKind, Expiry, ExpirySupport, Json, Put, Tier};
+use keyward_engine::{Commit, ErrorKind, Expiry, ExpirySupport, Json, Put, Tier, Write};
 use keyward_key::{Bindings, Key};
 use keyward_records::field::quoted;
 use keyward_records::{BUDGET_MAX, Error as RecordsError, Next, Query, Record, Update, Written};
 
+use crate::Agents;
 use crate::access::{Access, AccessRow};
 use crate::declaration::{KEY, NAMESPACE, USER};
 use crate::document::Document;
 use crate::entry::{AgentEntry, Body, born};
+use crate::import::Incoming;
 use crate::track::Line;
 use crate::user_data::UserData;
 use crate::{Error, Result, places};
@@ -37,6 +39,56 @@ pub struct Imported {
     pub replaced: usize,
 }
 
+impl Imported {
+    /// Adds what became of others.
+    pub fn add(&mut self, other: Self) {
+        self.created += other.created;
+        self.replaced += other.replaced;
+    }
+
+    /// The error, saying how many entries were written before it.
+    pub fn before(self, error: Error) -> Error {
+        match (self.created + self.replaced, error) {
+            (0, error) => error,
+            (before, Error::Partly { done, source }) => {
+                Error::Partly { done: before + done, source }
+            }
+            (done, error) => Error::Partly { done, source: Box::new(error) },
+        }
+    }
+}
+
+impl Agents {
+    /// Imports documents of several users, each for the user that it names, as `reach` reaches that user.
+    /// Only for operators: whoever calls this writes for everybody whom `reach` gives.
+    ///
+    /// Otherwise as [`UserData::import_read`]. Documents of one user stay in their order.
+    pub async fn import_all_users(
+        &self,
+        documents: Vec<Incoming>,
+        reach: impl Fn(&str) -> Result<UserData>,
+    ) -> Result<Imported> {
+        let mut users: Vec<(UserData, Vec<Incoming>)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for incoming in documents {
+            let user = &incoming.document.id.user;
+            match places.get(user) {
+                Some(place) => users[*place].1.push(incoming),
+                None => {
+                    places.insert(user.clone(), users.len());
+                    users.push((reach(user)?, vec![incoming]));
+                }
+            }
+        }
+        let mut imported = Imported::default();
+        for (user, documents) in users {
+            let taken = user.import_read(documents).await;
+            imported.add(taken.map_err(|error| imported.before(error))?);
+        }
+        Ok(imported)
+    }
+}
+
 impl UserData {
     /// One page of the user's entries as documents, of all namespaces or of one, at most `limit` (up to
     /// [`LIMIT_MAX`](keyward_records::LIMIT_MAX)). As JSON lines or in an array, [`Document::parse_all`]
@@ -59,20 +111,28 @@ impl UserData {
         Ok(Exported { documents, next: answer.next })
     }
 
-    /// Takes documents in: each entry has then exactly what its document says, with its times as they
-    /// were written, and who accessed it. How long it lives is said by its namespace, from now on.
+    /// Imports documents: each entry then has exactly what its document says, with its times as they were
+    /// written, and who accessed it. The time to live comes from its namespace and starts now.
     ///
-    /// Documents of other users are refused before anything is taken. Many are taken in several commits:
-    /// when one fails, what the earlier ones took is there, and taking all again does no harm.
+    /// Documents of other users are refused before anything is written. Many documents are written in
+    /// several commits: when one fails, [`Error::Partly`] says how many are there, and importing everything
+    /// again is safe.
     pub async fn import(&self, documents: Vec<Document>) -> Result<Imported> {
-        for (n, document) in documents.iter().enumerate() {
-            if *document.id.user != *self.user {
-                let reason = format!(
-                    "it is an entry of user {:?}, not of {:?}",
-                    document.id.user, self.user
-                );
-                return Err(Error::BadDocument { number: n + 1, reason });
-            }
+        let number = |(n, document)| Incoming { document, number: n + 1, line: None, bytes: 0 };
+        self.import_read(documents.into_iter().enumerate().map(number).collect()).await
+    }
+
+    /// Imports documents that a [`DocumentReader`](crate::DocumentReader) read, as
+    /// [`import`](UserData::import) does. Errors name their numbers and lines.
+    pub async fn import_read(&self, documents: Vec<Incoming>) -> Result<Imported> {
+        let other = documents.iter().find(|incoming| *incoming.document.id.user != *self.user);
+        if let Some(Incoming { document, number, line, .. }) = other {
+            return Err(Error::OtherUser {
+                number: *number,
+                line: *line,
+                user: document.id.user.clone(),
+                owner: self.user.to_string(),
+            });
         }
         let mut imported = Imported::default();
         let mut rest = documents.as_slice();
@@ -84,8 +144,7 @@ impl UserData {
             let (some, later) = rest.split_at(distinct(rest, together_max));
             match self.take(some).await {
                 Ok(taken) => {
-                    imported.created += taken.created;
-                    imported.replaced += taken.replaced;
+                    imported.add(taken);
                     rest = later;
                 }
                 Err(Error::Records(RecordsError::Store(error)))
@@ -93,11 +152,11 @@ impl UserData {
                 {
                     together_max = some.len() / 2;
                 }
-                Err(error) if imported == Imported::default() => return Err(error),
-                Err(error) => {
-                    let done = imported.created + imported.replaced;
-                    return Err(Error::Partly { done, source: Box::new(error) });
+                // What stands before a document that is refused is still written.
+                Err(error) if error.document().is_some() && some.len() > 1 => {
+                    together_max = some.len() / 2;
                 }
+                Err(error) => return Err(imported.before(error)),
             }
         }
         self.log(Line { count: Some(documents.len()), ..Line::of("import") });
@@ -105,28 +164,19 @@ impl UserData {
     }
 
     /// Takes distinct documents, in one commit where there is more than one.
-    async fn take(&self, documents: &[Document]) -> Result<Imported> {
+    async fn take(&self, documents: &[Incoming]) -> Result<Imported> {
         let store = self.shared().store();
         // What is gathered belongs to the entries as they were, and would be added to what documents say.
         self.agents.flush().await?;
         let mut updates = Vec::with_capacity(documents.len());
         let mut rider = Commit::new();
-        for document in documents {
-            let namespace = self.use_namespace(&document.id.namespace)?;
-            let place = namespace.place(&document.id.key)?;
-            let settings = namespace.known_settings().await?;
-            let writer = namespace.writer(&settings);
-            let metadata = document.metadata.as_ref().map(Json::as_str);
-            writer.check(document.value.as_str(), metadata)?;
-            let ttl = writer.ttl(metadata, None)?;
-            let expires = store.capabilities().expiry != ExpirySupport::Unsupported;
-            let ends = writer.ends(ttl).filter(|_| expires);
-            rider = match access_row(document, ends)? {
-                Some(put) => rider.put(places::access(&place), put),
-                None => rider.delete(places::access(&place)),
-            };
-            let next = Next::new(body(document)).ttl(ttl);
-            updates.push(Update::new(place, move |_| Ok(Some(next.clone()))));
+        for incoming in documents {
+            let (update, row) = self.update(&incoming.document).await.map_err(|error| {
+                let (number, line) = (incoming.number, incoming.line);
+                Error::InDocument { number, line, source: Box::new(error) }
+            })?;
+            rider.writes.push(row);
+            updates.push(update);
         }
         let space = self.space()?;
         let written = if space.guarantee() == Tier::Atomic {
@@ -145,6 +195,26 @@ impl UserData {
         let is_new = |written: &&Written| matches!(written, Written::Applied { created: true, .. });
         let created = written.iter().filter(is_new).count();
         Ok(Imported { created, replaced: written.len() - created })
+    }
+
+    /// The change that a document makes, and the write of who accessed its entry.
+    async fn update(&self, document: &Document) -> Result<(Update<'static>, Write)> {
+        let store = self.shared().store();
+        let namespace = self.use_namespace(&document.id.namespace)?;
+        let place = namespace.place(&document.id.key)?;
+        let settings = namespace.known_settings().await?;
+        let writer = namespace.writer(&settings);
+        let metadata = document.metadata.as_ref().map(Json::as_str);
+        writer.check(document.value.as_str(), metadata)?;
+        let ttl = writer.ttl(metadata, None)?;
+        let expires = store.capabilities().expiry != ExpirySupport::Unsupported;
+        let ends = writer.ends(ttl).filter(|_| expires);
+        let row = match access_row(document, ends)? {
+            Some(put) => Write::Put(places::access(&place), put),
+            None => Write::Delete(places::access(&place)),
+        };
+        let next = Next::new(body(document)).ttl(ttl);
+        Ok((Update::new(place, move |_| Ok(Some(next.clone()))), row))
     }
 
     /// The entries of records of the user's, with what is known about accesses.
@@ -167,9 +237,9 @@ impl UserData {
 }
 
 /// How many of the documents, from the first on, are different entries.
-fn distinct(documents: &[Document], max: usize) -> usize {
+fn distinct(documents: &[Incoming], max: usize) -> usize {
     let mut known = HashSet::new();
-    documents.iter().take(max).take_while(|document| known.insert(&document.id)).count()
+    documents.iter().take(max).take_while(|it| known.insert(&it.document.id)).count()
 }
 
 fn body(document: &Document) -> Json {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use keyward_engine::Json;
+use keyward_engine::{Json, moment_text};
 use keyward_records::field::{members, object, quoted};
 use keyward_records::{Error, Merge, Next, Precondition, Record, Result, Ttl};
 
@@ -224,7 +224,7 @@ impl Writer<'_> {
         seen: &mut Seen,
     ) -> Result<Next> {
         self.check(value, metadata)?;
-        let now = quoted(&self.now.to_string());
+        let now = quoted(&moment_text(self.now));
         let agent = self.actor.agent_id().map(quoted);
         let body = Body {
             created_by_agent: old.map_or(agent.as_deref(), |old| old.created_by_agent),

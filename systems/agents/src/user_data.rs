@@ -54,6 +54,11 @@ impl UserData {
         &self.user
     }
 
+    /// The agent data store that it is in.
+    pub fn agents(&self) -> &Agents {
+        &self.agents
+    }
+
     /// In whose name things are done.
     pub fn actor(&self) -> &Actor {
         &self.actor

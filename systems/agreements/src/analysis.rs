@@ -24,6 +24,7 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub struct Analysis {
     /// When it was done.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub at: Timestamp,
     /// Who wanted it.
     pub by: String,

@@ -26,6 +26,7 @@ pub struct Listed {
     /// The name of its file.
     pub name: String,
     /// When this state of it came to be.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub created: Timestamp,
     /// The language it was written in, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

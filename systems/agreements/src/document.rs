@@ -20,12 +20,14 @@ pub struct Document {
     /// The attachment that it comes from.
     pub source: SourceId,
     /// When it was made; never before the attachment that it was made of.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub created: Timestamp,
     /// What it calls itself, else the name of its file.
     pub title: String,
     /// Its text, in Markdown.
     pub content: String,
     /// Which state of the attachment it was made of.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub modified: Timestamp,
     /// How a model made it; nothing, if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -117,6 +117,7 @@ pub struct Page {
     #[serde(default)]
     pub body_format: BodyFormat,
     /// When it was last changed.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub updated: Timestamp,
     /// The policies.
     pub attachments: Vec<Attachment>,
@@ -155,6 +156,7 @@ pub struct Attachment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// When this state of it came to be: documents that were made of an older one are stale.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub created: Timestamp,
     /// How large it is, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

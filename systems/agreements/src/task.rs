@@ -287,6 +287,7 @@ struct Told<'d> {
     title: &'d str,
     original: bool,
     language: Option<Language>,
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     created: jiff::Timestamp,
     chars: usize,
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use keyward_engine::{
-    Commit, Entry, Error as StoreError, ErrorKind, Expect, Json, Outcome, Put, Store,
+    Commit, Entry, Error as StoreError, ErrorKind, Expect, Json, Outcome, Put, Store, moment_text,
 };
 use keyward_key::Key;
 use keyward_locks::{Error as LockError, Guard};
@@ -160,7 +160,7 @@ impl Writing<'_> {
     ) -> Result<Option<(Commit, Vec<keyward_queue::Enqueued>)>> {
         let inner = &self.registry.inner;
         let known = Known::read(&inner.store, self.registry, steps).await?;
-        let now = self.registry.now().to_string();
+        let now = moment_text(self.registry.now());
         let mut commit = Commit::new();
         let mut messages = Vec::with_capacity(steps.len());
         for step in steps {

@@ -1,6 +1,6 @@
 //! Entries of version 1, and members that are no longer used.
 
-use keyward_engine::{Commit, Expect, Put, Scan};
+use keyward_engine::{Commit, Expect, Put, Scan, moment_text};
 use keyward_locks::{Guard, Tried};
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ impl Registry {
                 let unclean = Put::new(before.state.unclean().encode()?);
                 let commit = Commit::new().put(self.inner.places.state(), unclean);
                 self.commit_surely(guard, commit).await?;
-                let run = format!("migration {}", self.now());
+                let run = format!("migration {}", moment_text(self.now()));
                 let writing =
                     Writing { registry: self, guard, run: &run, keeps_deprecated: !is_over };
                 let mut tally = Tally::default();

@@ -1,7 +1,7 @@
 //! What runs did.
 
 use jiff::Timestamp;
-use keyward_engine::{Commit, Cursor, Entry, Expiry, Json, Order, Put, Scan, Version};
+use keyward_engine::{Commit, Cursor, Entry, Expiry, Json, Order, Put, Scan, Version, moment_text};
 use keyward_key::Key;
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,7 @@ impl Run {
         Self {
             id,
             trigger,
-            started_at: now.to_string(),
+            started_at: moment_text(now),
             ended_at: None,
             status: RunStatus::Running,
             commit: None,
@@ -77,7 +77,7 @@ impl Run {
 
     /// Ends the run now, with these problems, of which the first are kept.
     pub(crate) fn end(&mut self, now: Timestamp, mut problems: Vec<Problem>) {
-        self.ended_at = Some(now.to_string());
+        self.ended_at = Some(moment_text(now));
         let began = self.started_at.parse::<Timestamp>().unwrap_or(now);
         self.duration_ms = u64::try_from(now.duration_since(began).as_millis()).unwrap_or(0);
         self.error_count = problems.len() as u64;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use keyward_engine::{Clock, Commit, Entry, Expect, Json, Outcome, Put, Store};
+use keyward_engine::{Clock, Commit, Entry, Expect, Json, Outcome, Put, Store, moment_text};
 use keyward_key::Key;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
@@ -258,7 +258,7 @@ impl Scheduler {
 
 impl Begun {
     fn new(moment: Timestamp, begun_at: Timestamp, finished: bool) -> Self {
-        Self { moment: moment.to_string(), begun_at: begun_at.to_string(), finished }
+        Self { moment: moment_text(moment), begun_at: moment_text(begun_at), finished }
     }
 
     /// What a row says, and up to when runs have been begun. None if it says nothing of the kind.

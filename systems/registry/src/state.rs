@@ -25,6 +25,7 @@ pub(crate) struct State {
     /// How many policies there are.
     pub entries: u64,
     /// Since when deprecated members are kept.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub deprecated_since: Timestamp,
     /// Whether they were dropped from all entries.
     #[serde(default)]

@@ -22,7 +22,9 @@ const KINDS_MAX: usize = 4_096;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Repeated {
     pub count: u64,
+    #[serde(serialize_with = "keyward::moment::serialize")]
     pub first: Timestamp,
+    #[serde(serialize_with = "keyward::moment::serialize")]
     pub last: Timestamp,
 }
 

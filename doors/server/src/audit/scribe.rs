@@ -182,6 +182,7 @@ fn sheets_per_commit(limits: &Limits) -> usize {
 /// A line of the log. There is no value and no secret in it.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
+    #[serde(serialize_with = "keyward::moment::serialize")]
     time: Timestamp,
     request: &'a str,
     tenant: &'a str,

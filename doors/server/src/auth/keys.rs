@@ -75,6 +75,7 @@ pub struct NewKey {
     pub scopes: Option<Vec<Scope>>,
     /// When it ends.
     #[serde(default)]
+    #[serde(serialize_with = "keyward::moment::optional::serialize")]
     pub expires: Option<Timestamp>,
 }
 
@@ -133,12 +134,16 @@ pub struct ApiKey {
     /// What it allows.
     pub scopes: Scopes,
     /// When it was made.
+    #[serde(serialize_with = "keyward::moment::serialize")]
     pub created: Timestamp,
     /// When it ends, or ended.
+    #[serde(serialize_with = "keyward::moment::optional::serialize")]
     pub expires: Option<Timestamp>,
     /// When it was revoked.
+    #[serde(serialize_with = "keyward::moment::optional::serialize")]
     pub revoked: Option<Timestamp>,
     /// When it was last used; up to half a minute late.
+    #[serde(serialize_with = "keyward::moment::optional::serialize")]
     pub last_used: Option<Timestamp>,
 }
 
@@ -155,10 +160,13 @@ struct Kept {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     roles: Vec<String>,
     scopes: Scopes,
+    #[serde(serialize_with = "keyward::moment::serialize")]
     created: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "keyward::moment::optional::serialize")]
     expires: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "keyward::moment::optional::serialize")]
     revoked: Option<Timestamp>,
 }
 

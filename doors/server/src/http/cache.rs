@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use jiff::Timestamp;
 use keyward::cache::{Cached, Claim, Fetch, Origin, Source};
+use keyward::moment_text;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -170,14 +171,14 @@ fn shown(key: &str, cached: &Cached) -> Object {
 }
 
 fn labelled(object: Object, cached: &Cached) -> Object {
-    let mut object = object.text("created", &cached.created.to_string());
+    let mut object = object.text("created", &moment_text(cached.created));
     object = match &cached.source {
         Source::Version(version) => object.text("source_version", version),
         Source::Modified(modified) => object.text("source_modified", &modified.to_string()),
         Source::Constant => object,
     };
     if let Some(expires) = &cached.expires {
-        object = object.text("expires", &expires.to_string());
+        object = object.text("expires", &moment_text(*expires));
     }
     let version = cached.version.as_ref().map(ToString::to_string);
     object.optional("version", version.as_deref())

@@ -1,5 +1,6 @@
 //! Claims: `/v1/stores/{store}/queues/{queue}/claim`.
 
+use keyward::moment_text;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -206,6 +207,6 @@ async fn claim(
     let text = Object::new()
         .list("messages", claims.attempts.iter().map(claimed))
         .raw("paused", &claims.paused.to_string())
-        .optional("next_due", claims.next_due.map(|due| due.to_string()).as_deref());
+        .optional("next_due", claims.next_due.map(moment_text).as_deref());
     Ok(json(StatusCode::OK, text.finish()))
 }

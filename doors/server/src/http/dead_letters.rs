@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
+use keyward::moment_text;
 use keyward::queue::DeadLetter;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -56,8 +57,8 @@ pub(super) fn dead_letter(dead: &DeadLetter) -> String {
         .optional("version", dead.version.as_deref())
         .text("reason", &dead.reason)
         .raw("retry_count", &dead.retry_count.to_string())
-        .text("created", &dead.created.to_string())
-        .text("died", &dead.died.to_string())
+        .text("created", &moment_text(dead.created))
+        .text("died", &moment_text(dead.died))
         .list("history", dead.history.iter().map(past))
         .finish()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
-use keyward::{Expiry, Json, Order, Put};
+use keyward::{Expiry, Json, Order, Put, moment_text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -158,7 +158,7 @@ async fn get(
     };
     response.headers_mut().insert(name, tag);
     if let Some(expires) = entry.expires
-        && let Ok(value) = HeaderValue::try_from(expires.to_string())
+        && let Ok(value) = HeaderValue::try_from(moment_text(expires))
     {
         response.headers_mut().insert("keyward-expires", value);
     }

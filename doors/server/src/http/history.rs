@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
+use keyward::moment_text;
 use keyward::records::Past;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -106,7 +107,7 @@ pub(super) fn past(past: &Past) -> String {
     Object::new()
         .raw("number", &past.seq.to_string())
         .text("act", past.act.as_str())
-        .text("at", &past.at.to_string())
+        .text("at", &moment_text(past.at))
         .optional("user", past.user.as_deref())
         .optional("agent", past.agent.as_deref())
         .json("value", past.value.as_ref())

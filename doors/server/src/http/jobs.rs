@@ -4,6 +4,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, StatusCode};
 use futures_util::{Stream, StreamExt};
+use keyward::moment_text;
 use keyward::queue::{Job, JobOptions, Status};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -184,8 +185,8 @@ pub(crate) fn job(job: &Job) -> Result<String> {
     let text = Object::new()
         .text("id", &job.id)
         .text("queue", &job.queue)
-        .text("submitted", &job.submitted.to_string())
-        .optional("finished", job.finished.map(|at| at.to_string()).as_deref())
+        .text("submitted", &moment_text(job.submitted))
+        .optional("finished", job.finished.map(moment_text).as_deref())
         .raw("status", job.status.to_json()?.as_str());
     Ok(text.finish())
 }

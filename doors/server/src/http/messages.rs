@@ -1,5 +1,6 @@
 //! Messages: `/v1/stores/{store}/queues/{queue}/messages`.
 
+use keyward::moment_text;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -178,8 +179,8 @@ pub(super) fn message(message: &QueuedMessage) -> String {
         .optional("version", message.version.as_deref())
         .text("state", &message.state.to_string())
         .raw("retry_count", &message.retry_count.to_string())
-        .text("created", &message.created.to_string())
-        .optional("due", message.due.map(|due| due.to_string()).as_deref())
+        .text("created", &moment_text(message.created))
+        .optional("due", message.due.map(moment_text).as_deref())
         .optional("holder", message.holder.as_deref())
         .optional("error", message.error.as_deref())
         .raw("job", &message.is_job.to_string())

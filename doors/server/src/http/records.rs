@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use keyward::records::{Arrays, Draft, Listed, ListedItem, Listing, Merge};
-use keyward::{Json, Order, Pattern, Tier};
+use keyward::{Json, Order, Pattern, Tier, moment_text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -157,7 +157,7 @@ async fn get(
     };
     response.headers_mut().insert(name, tag);
     if let Some(expires) = record.expires
-        && let Ok(value) = HeaderValue::try_from(expires.to_string())
+        && let Ok(value) = HeaderValue::try_from(moment_text(expires))
     {
         response.headers_mut().insert("keyward-expires", value);
     }

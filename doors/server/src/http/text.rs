@@ -3,7 +3,7 @@
 use keyward::records::field::push_quoted;
 pub(crate) use keyward::records::field::quoted;
 use keyward::records::{Read, Record};
-use keyward::{Entry, Json, Key};
+use keyward::{Entry, Json, Key, moment_text};
 use serde::Serialize;
 
 use crate::problem::{Problem, Result};
@@ -93,7 +93,7 @@ pub(crate) fn entry(key: &Key, entry: &Entry) -> String {
         .json("metadata", entry.metadata.as_ref())
         .text("version", &entry.version.to_string());
     match entry.expires {
-        Some(expires) => object.text("expires", &expires.to_string()),
+        Some(expires) => object.text("expires", &moment_text(expires)),
         None => object,
     }
     .finish()
@@ -107,7 +107,7 @@ pub(crate) fn record(record: &Record) -> Object {
         .json("metadata", record.metadata.as_ref())
         .text("version", &record.version.to_string());
     match record.expires {
-        Some(expires) => object.text("expires", &expires.to_string()),
+        Some(expires) => object.text("expires", &moment_text(expires)),
         None => object,
     }
 }

@@ -7,7 +7,7 @@ mod redact;
 use std::fmt;
 
 use jiff::Timestamp;
-use keyward_engine::{Json, Order, Put, Scan, Want, Write};
+use keyward_engine::{Json, Order, Put, Scan, Want, Write, moment_text};
 use keyward_key::{Key, KeyRange, Prefix};
 
 use self::lifetime::{End, end_of_removal};
@@ -261,7 +261,7 @@ pub(crate) async fn next(
         _ => PastAct::Put,
     };
     let caller = &space.access.caller;
-    let at = quoted(&space.shared.clock.now().to_string());
+    let at = quoted(&moment_text(space.shared.clock.now()));
     let act = quoted(act.as_str());
     let [user, agent, run] =
         [caller.user_id(), caller.agent_id(), caller.run_id()].map(|id| id.map(quoted));

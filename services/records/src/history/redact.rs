@@ -21,7 +21,7 @@ const MEMBER: &str = "redacted";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redaction {
     /// When, by the clock of whoever did it.
-    #[serde(with = "moment")]
+    #[serde(with = "keyward_engine::moment")]
     pub at: Timestamp,
     /// The user who did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,19 +37,6 @@ pub struct Redaction {
 impl Redaction {
     pub(super) fn read(text: &str) -> Result<Self, ()> {
         serde_json::from_str(text).map_err(drop)
-    }
-}
-
-mod moment {
-    use jiff::Timestamp;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(at)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

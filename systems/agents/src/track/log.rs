@@ -1,7 +1,9 @@
 //! What runs did: one row each, written once, in the order of time.
 
 use jiff::Timestamp;
-use keyward_engine::{Commit, Cursor, Expiry, ExpirySupport, Json, List, Listed, Put, Scan};
+use keyward_engine::{
+    Commit, Cursor, Expiry, ExpirySupport, Json, List, Listed, Put, Scan, moment_text,
+};
 use keyward_engine::{Store, Tier};
 use keyward_key::{Key, KeyRange};
 use keyward_records::Error as RecordsError;
@@ -51,7 +53,7 @@ impl<'l> Line<'l> {
         let preview = self.preview.filter(|_| preview_chars_max > 0 && !self.refused);
         let logged = LoggedOperation {
             op: self.op.to_owned(),
-            at: at.to_string(),
+            at: moment_text(at),
             agent: agent.map(owned),
             namespace: self.namespace.map(owned),
             key: self.key.map(owned),

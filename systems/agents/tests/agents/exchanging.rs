@@ -1,6 +1,6 @@
 //! Entries as documents.
 
-use keyward_agents::{Actor, Document, UserData};
+use keyward_agents::{Actor, Document, DocumentReader, Error, Incoming, UserData};
 use keyward_engine::Json;
 use keyward_stores::{Place, on_engines};
 use serde_json::Value;
@@ -12,6 +12,9 @@ on_engines!(
     the_documents_of_the_format_come_out_as_they_went_in,
     what_is_exported_is_imported_elsewhere_the_same,
     a_document_that_does_not_fit_is_refused_with_the_reason,
+    documents_of_several_users_go_to_their_users,
+    documents_before_one_that_is_refused_are_there_and_counted,
+    times_that_are_made_have_one_form_and_imported_ones_stay,
 );
 
 /// A text, an analysis of a file, and an answer that was cached.
@@ -146,7 +149,7 @@ async fn a_document_that_does_not_fit_is_refused_with_the_reason(place: Place) {
         (r#""_id":"ada:default:aw==""#, "no value"),
         (r#""_id":"ada:default:aw==","value":1,"metadata":[]"#, "metadata is no object"),
         (r#""_id":"ada:default:aw==","value":1,"accessCount":-1"#, "accessCount"),
-        (r#""_id":"ada:default:aw==","value":1,"lastAccessedAt":"noon""#, "no time"),
+        (r#""_id":"ada:default:aw==","value":1,"lastAccessedAt":"noon""#, "not a time"),
         (r#""_id":"ada:default:aw==","value":1,"colour":"red""#, "colour"),
         (r#""_id":"ada:default:aw==","value":1,"createdByAgent":7"#, "createdByAgent"),
     ] {
@@ -164,7 +167,7 @@ async fn a_document_that_does_not_fit_is_refused_with_the_reason(place: Place) {
     );
     let foreign = ada.import(Document::parse_all(&both).unwrap()).await.unwrap_err();
     assert!(
-        foreign.to_string().contains(r#"document 2 cannot be taken: it is an entry of user "bob""#)
+        foreign.to_string().contains(r#"document 2 cannot be imported: it belongs to user "bob""#)
     );
     assert!(keys(&ada.use_namespace("default").unwrap(), "", 10).await.is_empty());
     // A user's id with a colon, as programs write it that do not escape it.
@@ -174,4 +177,88 @@ async fn a_document_that_does_not_fit_is_refused_with_the_reason(place: Place) {
     let user = fixture.user("a:b");
     assert_eq!(user.import(Document::parse_all(&unescaped).unwrap()).await.unwrap().created, 1);
     assert!(exported(&user, None).await[0].as_str().contains(r#""_id":"a%3Ab:default:aw==""#));
+}
+
+fn incoming(text: &str) -> Vec<Incoming> {
+    let mut reader = DocumentReader::new(1 << 20);
+    let mut found = Vec::new();
+    reader.push(text.as_bytes(), &mut found).unwrap();
+    reader.finish().unwrap();
+    found
+}
+
+fn line(user: &str, key: &str, value: &str) -> String {
+    let at = "2026-02-05T10:00:00Z";
+    format!(
+        r#"{{"userId":"{user}","namespace":"n","key":"{key}","value":{value},"createdAt":"{at}","updatedAt":"{at}"}}"#
+    ) + "\n"
+}
+
+async fn documents_of_several_users_go_to_their_users(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let agents = &fixture.agents;
+    let users = ["ada", "bob", "c:d"];
+    let text: String = (0..90).map(|n| line(users[n % 3], &format!("{n:02}"), "1.50")).collect();
+    // Of two documents of one entry, the last one counts.
+    let text = text + &line("bob", "01", "2");
+    let reach = |user: &str| Ok(agents.user(user, Actor::agent("importer")));
+    let imported = agents.import_all_users(incoming(&text), reach).await.unwrap();
+    assert_eq!((imported.created, imported.replaced), (90, 1));
+    let mut before = Vec::new();
+    for user in users {
+        let documents = exported(&fixture.user(user), None).await;
+        assert_eq!(documents.len(), 30);
+        assert!(values(&documents).iter().all(|document| document["userId"] == user));
+        before.push(documents);
+    }
+    assert!(before[0][0].as_str().contains(r#""value":1.50"#));
+    assert!(before[1][0].as_str().contains(r#""value":2,"#), "{}", before[1][0]);
+    // Again, it changes nothing.
+    let again = agents.import_all_users(incoming(&text), reach).await.unwrap();
+    assert_eq!((again.created, again.replaced), (0, 91));
+    for (user, before) in users.iter().zip(before) {
+        assert_eq!(exported(&fixture.user(user), None).await, before);
+    }
+}
+
+async fn documents_before_one_that_is_refused_are_there_and_counted(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let ada = fixture.user("ada");
+    let mut text: String = (0..8).map(|n| line("ada", &n.to_string(), "1")).collect();
+    text += &line("ada", "big", &format!("\"{}\"", "x".repeat(1 << 20)));
+    text += &line("ada", "late", "1");
+    let mut reader = DocumentReader::new(4 << 20);
+    let mut found = Vec::new();
+    reader.push(text.as_bytes(), &mut found).unwrap();
+    let error = ada.import_read(found).await.unwrap_err();
+    assert_eq!(error.document(), Some((9, Some(9))), "{error}");
+    assert!(matches!(error, Error::Partly { done: 8, .. }), "{error}");
+    let n = ada.use_namespace("n").unwrap();
+    assert_eq!(keys(&n, "", 100).await, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+}
+
+async fn times_that_are_made_have_one_form_and_imported_ones_stay(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let ada = fixture.agents.user("ada", Actor::agent("writer").in_run("r1"));
+    let own = ada.use_namespace("own").unwrap();
+    assert!(own.set("k", set("1")).await.unwrap().is_accepted());
+    own.get("k").await.unwrap();
+    let times = r#""createdAt":"2026-02-05T11:00:00.5+01:00","updatedAt":"2026-02-05T10:00:00""#;
+    let came = format!(r#"{{"_id":"ada:came:aw==","value":[1.0, "\u00e9" ],{times}}}"#);
+    ada.import(Document::parse_all(&came).unwrap()).await.unwrap();
+    fixture.agents.close().await.unwrap();
+    let one_form = |time: &Value| {
+        let time = time.as_str().unwrap();
+        assert!(time.len() == 27 && time.ends_with('Z') && time.as_bytes()[19] == b'.', "{time}");
+    };
+    let documents = exported(&ada, None).await;
+    assert!(documents[0].as_str().contains(times), "{}", documents[0]);
+    assert!(documents[0].as_str().contains(r#""value":[1.0,"\u00e9"]"#), "{}", documents[0]);
+    let made = &values(&documents)[1];
+    for field in ["createdAt", "updatedAt", "lastAccessedAt"] {
+        one_form(&made[field]);
+    }
+    for operation in ada.operations("r1", None, 10).await.unwrap().operations {
+        one_form(&serde_json::to_value(&operation).unwrap()["at"]);
+    }
 }

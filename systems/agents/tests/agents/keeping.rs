@@ -39,8 +39,8 @@ async fn an_entry_is_made_changed_and_removed(place: Place) {
     // Who made it and when stays; when it was updated moves.
     assert_eq!(second.created_by_agent, first.created_by_agent);
     assert_eq!(second.created_at, first.created_at);
-    assert_eq!(second.created_at, "2026-01-01T00:00:00Z");
-    assert_eq!(second.updated_at, "2026-01-01T00:01:00Z");
+    assert_eq!(second.created_at, "2026-01-01T00:00:00.000000Z");
+    assert_eq!(second.updated_at, "2026-01-01T00:01:00.000000Z");
     assert_eq!(second.value.as_str(), "[]");
     assert_ne!(second.version, first.version);
 

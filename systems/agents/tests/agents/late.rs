@@ -23,7 +23,7 @@ async fn everything_but_history_works_once_reads_have_caught_up() {
     later();
     let entry = notes.entry("k").await.unwrap().unwrap();
     assert_eq!(entry.metadata.unwrap().as_str(), r#"{"a":1,"b":2}"#);
-    assert_eq!(entry.created_at, "2026-01-01T00:00:00Z");
+    assert_eq!(entry.created_at, "2026-01-01T00:00:00.000000Z");
     fixture.agents.close().await.unwrap();
     later();
     assert_eq!(notes.entry("k").await.unwrap().unwrap().access.count, 2);

@@ -98,7 +98,7 @@ async fn a_namespace_tells_what_it_holds(place: Place) {
     let stats = notes.stats().await.unwrap();
     assert_eq!(
         stats.to_json().as_str(),
-        r#"{"namespace":"default","recordCount":150,"sizeBytes":757,"agents":["reader","tester"],"updatedAt":"2026-01-01T00:00:01Z"}"#
+        r#"{"namespace":"default","recordCount":150,"sizeBytes":757,"agents":["reader","tester"],"updatedAt":"2026-01-01T00:00:01.000000Z"}"#
     );
 }
 

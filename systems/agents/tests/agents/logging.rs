@@ -97,7 +97,7 @@ async fn a_run_is_logged_in_the_order_of_time(place: Place) {
     assert_eq!(lines[1].preview.as_ref().unwrap().chars().count(), 200);
     assert_eq!(lines[1].agent.as_deref(), Some("planner"));
     assert_eq!(lines[1].namespace.as_deref(), Some("notes"));
-    assert_eq!(lines[1].at, "2026-01-01T00:00:00.001Z");
+    assert_eq!(lines[1].at, "2026-01-01T00:00:00.001000Z");
     let page = again.user("ada", Actor::nobody()).runs(None, 1).await.unwrap();
     assert_eq!(page.runs, ["r2"]);
     let rest = again.user("ada", Actor::nobody()).runs(page.next, 1).await.unwrap();

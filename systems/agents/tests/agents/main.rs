@@ -15,6 +15,7 @@ mod living;
 mod logging;
 mod past;
 mod racing;
+mod reading;
 mod remembering;
 mod searching;
 mod tracking;

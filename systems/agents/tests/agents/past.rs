@@ -62,14 +62,17 @@ async fn an_earlier_version_is_restored_as_it_was_and_updated_now(place: Place) 
     let entry = notes.entry("k").await.unwrap().unwrap();
     assert_eq!(entry.value.as_str(), "1");
     assert_eq!(entry.metadata.as_ref().unwrap().as_str(), r#"{"a":1}"#);
-    assert_eq!(entry.created_at, "2026-01-01T00:00:00Z");
-    assert_eq!(entry.updated_at, "2026-01-01T00:00:01Z");
+    assert_eq!(entry.created_at, "2026-01-01T00:00:00.000000Z");
+    assert_eq!(entry.updated_at, "2026-01-01T00:00:01.000000Z");
     assert_eq!(notes.history("k", None, 1).await.unwrap()[0].act, PastAct::Restore);
     // Also of one that was deleted.
     assert!(notes.delete("k").await.unwrap());
     assert!(notes.restore("k", 2, Precondition::Absent).await.unwrap().is_accepted());
     let entry = notes.entry("k").await.unwrap().unwrap();
-    assert_eq!((entry.value.as_str(), entry.created_at.as_str()), ("2", "2026-01-01T00:00:00Z"));
+    assert_eq!(
+        (entry.value.as_str(), entry.created_at.as_str()),
+        ("2", "2026-01-01T00:00:00.000000Z")
+    );
     assert!(!notes.restore("k", 1, Precondition::Absent).await.unwrap().is_accepted());
     assert_eq!(notes.restore("k", 4, Precondition::Any).await.unwrap_err().code(), "bad-change");
 }

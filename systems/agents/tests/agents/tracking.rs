@@ -104,7 +104,7 @@ async fn tracking_moves_neither_version_nor_time_of_update(place: Place) {
     assert_eq!((&after.version, &after.updated_at), (&before.version, &before.updated_at));
     assert_eq!((before.access.count, after.access.count), (1, 7));
     assert_eq!(after.access.agent.as_deref(), Some("tester"));
-    assert_eq!(after.access.at.as_deref(), Some("2026-01-01T00:00:01Z"));
+    assert_eq!(after.access.at.as_deref(), Some("2026-01-01T00:00:01.000000Z"));
     // A write is an access that does not count.
     let writer = fixture.agents.user("ada", Actor::agent("writer")).use_namespace("notes").unwrap();
     put(&writer, "k", "2").await;

@@ -14,6 +14,7 @@ pub struct Event {
     /// Its own id, by which a change whose answer was lost is found again.
     pub id: IssueId,
     /// When.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub at: Timestamp,
     /// Who did it.
     pub who: String,

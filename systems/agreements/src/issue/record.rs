@@ -14,8 +14,10 @@ pub struct Issue {
     /// Its id.
     pub id: IssueId,
     /// When it was made.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub created: Timestamp,
     /// When it was last changed.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub updated: Timestamp,
     /// Where it stands.
     pub state: State,
@@ -33,6 +35,7 @@ pub struct Issue {
     pub stale: bool,
     /// When it was settled, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "keyward_engine::moment::optional::serialize")]
     pub resolved_at: Option<Timestamp>,
     /// What happened to it, oldest first: at most 500 events, of which the first is that it was made.
     pub history: Vec<Event>,

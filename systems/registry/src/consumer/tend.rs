@@ -22,6 +22,7 @@ const REPAIRED_EVERY: SignedDuration = SignedDuration::from_hours(24);
 struct LastRepair {
     /// The end of the last run that it was put right after.
     run: String,
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     at: Timestamp,
 }
 

@@ -1,5 +1,6 @@
 use clap::Args;
 use keyward::agents::{PastEntry, UserData};
+use keyward::moment_text;
 use keyward::records::LIMIT_MAX;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -110,14 +111,14 @@ impl<'p> Line<'p> {
         Ok(Self {
             number: past.seq,
             act: past.act.as_str(),
-            at: past.at.to_string(),
+            at: moment_text(past.at),
             user: past.user.as_deref(),
             agent: past.agent.as_deref(),
             run: past.run.as_deref(),
             value: past.value.as_ref().map(raw).transpose()?,
             metadata: past.metadata.as_ref().map(raw).transpose()?,
             redacted: past.redacted.as_ref().map(|by| Redacted {
-                at: by.at.to_string(),
+                at: moment_text(by.at),
                 user: by.user.as_deref(),
                 agent: by.agent.as_deref(),
                 run: by.run.as_deref(),

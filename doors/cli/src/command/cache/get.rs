@@ -1,6 +1,6 @@
 use clap::Args;
-use keyward::Key;
 use keyward::cache::{Cached, Origin, Source};
+use keyward::{Key, moment_text};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -55,9 +55,9 @@ pub fn print(key: &Key, cached: &Cached, output: &mut Output) -> Result {
     output.write_json(&Shown {
         key: key.to_string(),
         value,
-        created: cached.created.to_string(),
+        created: moment_text(cached.created),
         source: &cached.source,
-        expires: cached.expires.map(|at| at.to_string()),
+        expires: cached.expires.map(moment_text),
         origin: match cached.origin {
             Origin::Stored => "stored",
             Origin::Computed => "computed",

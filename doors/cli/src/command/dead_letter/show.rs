@@ -1,4 +1,5 @@
 use clap::Args;
+use keyward::moment_text;
 use keyward::queue::{DeadLetter, PastAttempt};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -41,8 +42,8 @@ pub fn line(dead: &DeadLetter) -> Result<Line<'_>> {
         id: &dead.id,
         reason: &dead.reason,
         retry_count: dead.retry_count,
-        created_at: dead.created.to_string(),
-        dead_at: dead.died.to_string(),
+        created_at: moment_text(dead.created),
+        dead_at: moment_text(dead.died),
         version: dead.version.as_deref(),
         payload: raw(&dead.payload)?,
         history: &dead.history,
@@ -57,7 +58,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     if output.json() {
         return output.write_json(&line(&dead)?);
     }
-    writeln!(output, "{}  died at {}: {}", dead.id, dead.died, dead.reason)?;
+    writeln!(output, "{}  died at {}: {}", dead.id, moment_text(dead.died), dead.reason)?;
     for attempt in &dead.history {
         writeln!(output, "  {}", past(attempt))?;
     }

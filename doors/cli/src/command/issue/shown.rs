@@ -1,6 +1,7 @@
 //! Issues for people.
 
 use keyward::agreements::{Event, Part, Reference, Severity, State};
+use keyward::moment_text;
 use serde::Deserialize;
 
 use crate::agreements::Numbered;
@@ -77,7 +78,7 @@ impl Shown {
         let mut table = Table::default();
         for event in &self.history {
             let why = event.why.as_deref().unwrap_or_default();
-            table.row([&event.at.to_string(), &event.who, &event.change.to_string(), why]);
+            table.row([&moment_text(event.at), &event.who, &event.change.to_string(), why]);
         }
         table.write("", output)
     }

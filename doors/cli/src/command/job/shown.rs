@@ -1,5 +1,6 @@
 //! Jobs and statuses as lines.
 
+use keyward::moment_text;
 use keyward::queue::{Activity, Job, Progress, Status, Trace};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -24,8 +25,8 @@ pub fn write(job: &Job, output: &mut Output, json: bool) -> Result {
         return output.write_json(&Line {
             id: &job.id,
             queue: &job.queue,
-            submitted: job.submitted.to_string(),
-            finished: job.finished.map(|finished| finished.to_string()),
+            submitted: moment_text(job.submitted),
+            finished: job.finished.map(moment_text),
             status: raw(&job.status.to_json()?)?,
         });
     }

@@ -1,5 +1,6 @@
 use clap::Args;
 use keyward::agreements::PageId;
+use keyward::moment_text;
 
 use super::page_id;
 use crate::agreements::Desk;
@@ -34,14 +35,14 @@ pub async fn run(arguments: Arguments, desk: &Desk, output: &mut Output) -> Resu
     let mut table = Table::default();
     table.row(["page", page.id.as_str()]);
     table.row(["title", &page.title]);
-    table.row(["updated", &page.updated.to_string()]);
+    table.row(["updated", &moment_text(page.updated)]);
     table.row(["text", &format!("{} characters", page.body.chars().count())]);
     table.write("", output)?;
     let mut table = Table::default();
     for attached in &page.attachments {
         let bytes = attached.bytes.map(size).unwrap_or_default();
         let kind = attached.media_type.as_deref().unwrap_or("-");
-        table.row([attached.source.as_str(), kind, &bytes, &attached.created.to_string()]);
+        table.row([attached.source.as_str(), kind, &bytes, &moment_text(attached.created)]);
     }
     if !page.attachments.is_empty() {
         writeln!(output)?;

@@ -1,3 +1,4 @@
+use keyward::moment_text;
 use std::num::NonZeroU16;
 
 use clap::{Args, ValueEnum};
@@ -104,8 +105,8 @@ pub fn write(message: &QueuedMessage, output: &mut Output) -> Result {
             id: &message.id,
             state: message.state.to_string(),
             retry_count: message.retry_count,
-            created_at: message.created.to_string(),
-            due_at: message.due.map(|due| due.to_string()),
+            created_at: moment_text(message.created),
+            due_at: message.due.map(moment_text),
             holder: message.holder.as_deref(),
             version: message.version.as_deref(),
             error_message: message.error.as_deref(),

@@ -1,4 +1,5 @@
 use clap::Args;
+use keyward::moment_text;
 use keyward::records::{LIMIT_MAX, Past};
 
 use super::address::Address;
@@ -57,7 +58,7 @@ fn line(past: &Past) -> Vec<u8> {
     let mut line = format!("{{\"number\":{},\"act\":", past.seq).into_bytes();
     write_text(&mut line, past.act.as_str());
     line.extend_from_slice(b",\"at\":");
-    write_text(&mut line, &past.at.to_string());
+    write_text(&mut line, &moment_text(past.at));
     for (name, text) in [("user", &past.user), ("agent", &past.agent)] {
         line.extend_from_slice(format!(",\"{name}\":").as_bytes());
         match text {

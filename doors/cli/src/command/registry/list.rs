@@ -1,4 +1,5 @@
 use clap::Args;
+use keyward::moment_text;
 use keyward::registry::{Registry, Status};
 use serde::Serialize;
 
@@ -88,7 +89,7 @@ fn write(registry: &Registry, status: &Status, table: &mut Table, output: &mut O
             policies: status.entries,
             waiting,
             dead: status.queue.dead.count,
-            next_run: registry.next_run().map(|moment| moment.to_string()),
+            next_run: registry.next_run().map(moment_text),
         });
     }
     let policies = status.entries.map(|entries| format!("{entries} policies")).unwrap_or_default();

@@ -1,4 +1,5 @@
 use clap::Args;
+use keyward::moment_text;
 use keyward::registry::{Registry, ScheduleSetting, Settings, Status, SyncMetadata};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -109,7 +110,7 @@ fn show(
     status: &Status,
     output: &mut Output,
 ) -> Result {
-    let next_run = registry.next_run().map(|moment| moment.to_string());
+    let next_run = registry.next_run().map(moment_text);
     if output.json_lines() {
         let running = status.running.as_ref();
         let counts = &status.queue;

@@ -1,13 +1,15 @@
 //! Entries as documents, handed out and taken in.
 
+use std::collections::HashMap;
+
 use futures_util::{Stream, stream};
 use keyward::Json;
-use keyward::agents::{Document, Error, Exported, Imported, UserData};
+use keyward::agents::{DocumentReader, Error, Exported, Imported, Incoming, UserData};
 
-use super::{Behalf, ReachedUser, place, reach, reach_user};
+use super::{Behalf, place, reach, reach_all_users, reach_user, user};
 use crate::app::App;
 use crate::auth::{Identity, Need};
-use crate::problem::Result;
+use crate::problem::{Problem, Result};
 
 /// How many documents are read together.
 const PAGE: usize = 100;
@@ -57,24 +59,79 @@ impl Export {
     }
 }
 
-/// Takes documents in: each entry has then what its document says. Done again, it changes nothing more.
-/// `taken` is how many were taken before, by which errors number documents.
-pub(crate) async fn import(
-    who: &Identity,
-    reached: &ReachedUser<'_>,
-    documents: Vec<Document>,
-    taken: usize,
-) -> Result<Imported> {
-    for Document { id, .. } in &documents {
-        who.touches(&place(reached.agents, reached.user.user_id(), &id.namespace, &id.key)?);
+/// An import on its way: for one user, or for all of them.
+pub(crate) struct Import<'a> {
+    who: &'a Identity,
+    app: &'a App,
+    behalf: Behalf,
+    /// The user, unless it is for all of them.
+    only: Option<UserData>,
+    imported: Imported,
+}
+
+impl<'a> Import<'a> {
+    /// Begins an import. Only credentials that are bound to no user may import for all of them.
+    pub fn begin(who: &'a Identity, app: &'a App, behalf: Behalf, all_users: bool) -> Result<Self> {
+        let only = match all_users {
+            true => {
+                reach_all_users(who, app, &behalf)?;
+                None
+            }
+            false => {
+                let reached = reach_user(who, app, &behalf)?;
+                reached.require(who, Need::Write)?;
+                Some(reached.user)
+            }
+        };
+        Ok(Self { who, app, behalf, only, imported: Imported::default() })
     }
-    reached.require(who, Need::Write)?;
-    Ok(reached.user.import(documents).await.map_err(|error| match error {
-        Error::BadDocument { number, reason } => {
-            Error::BadDocument { number: taken + number, reason }
+
+    /// A reader of the documents, each of at most so many bytes.
+    pub fn reader(&self, document_bytes_max: usize) -> DocumentReader {
+        let reader = DocumentReader::new(document_bytes_max);
+        match &self.only {
+            Some(user) => reader.only_of(user.user_id()),
+            None => reader,
         }
-        Error::Partly { done, source } => Error::Partly { done: taken + done, source },
-        error if taken > 0 => Error::Partly { done: taken, source: Box::new(error) },
-        error => error,
-    })?)
+    }
+
+    /// Imports some documents: each entry then has what its document says.
+    pub async fn take(&mut self, documents: Vec<Incoming>) -> Result<()> {
+        let (_, agents) = self.app.agents()?;
+        let mut users = HashMap::new();
+        for Incoming { document, number, line, .. } in &documents {
+            let id = &document.id;
+            if self.only.is_none() && !users.contains_key(&id.user) {
+                let behalf = Behalf { user: Some(id.user.clone()), ..self.behalf.clone() };
+                let reached = user(self.who, self.app, agents, &behalf).map_err(|problem| {
+                    let reason = problem.detail().to_owned();
+                    self.failed(Error::BadDocument { number: *number, line: *line, reason })
+                })?;
+                users.insert(id.user.clone(), reached);
+            }
+            self.who.touches(&place(agents, &id.user, &id.namespace, &id.key)?);
+        }
+        let done = match &self.only {
+            Some(user) => user.import_read(documents).await,
+            None => {
+                let reach = |id: &str| {
+                    let unknown = || Error::Invalid(format!("user {id:?} is not known"));
+                    users.get(id).cloned().ok_or_else(unknown)
+                };
+                agents.import_all_users(documents, reach).await
+            }
+        };
+        self.imported.add(done.map_err(|error| self.failed(error))?);
+        Ok(())
+    }
+
+    /// The problem that an error is, with the number of entries that were written before it.
+    pub fn failed(&self, error: Error) -> Problem {
+        self.imported.before(error).into()
+    }
+
+    /// What was imported so far.
+    pub fn imported(&self) -> Imported {
+        self.imported
+    }
 }

@@ -87,6 +87,25 @@ pub(crate) fn reach_user<'a>(
     Ok(ReachedUser { app, store, agents, user: user(who, app, agents, behalf)? })
 }
 
+/// Refuses callers who may not write for all users: that needs a credential which is bound to no user,
+/// with a scope for the whole space.
+fn reach_all_users(who: &Identity, app: &App, behalf: &Behalf) -> Result<()> {
+    let (store, _) = app.agents()?;
+    for need in [Need::Read, Need::Write] {
+        who.require(need, &Target::Space { space: SPACE, store })?;
+    }
+    let caller = who.caller();
+    if caller.user_id().is_some() || !caller.is_operator() {
+        return Err(Problem::forbidden("only an operator can import documents of all users")
+            .hint("Leave out all_users, or use a credential that is not bound to a user."));
+    }
+    match behalf.user {
+        Some(_) => Err(Problem::invalid("user and all_users exclude each other")
+            .hint("Leave out one of them; nothing was done.")),
+        None => Ok(()),
+    }
+}
+
 impl Reached<'_> {
     /// Its name.
     pub fn name(&self) -> &str {

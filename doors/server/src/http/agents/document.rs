@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode};
 use keyward::agents::AgentEntry;
+use keyward::moment_text;
 use utoipa::ToSchema;
 
 use super::super::answer::{json, located, mark_replayed};
@@ -97,7 +98,7 @@ pub(super) fn described(response: &mut Response<Body>, entry: &AgentEntry) -> Re
     let (name, tag) = etag(&entry.version)?;
     response.headers_mut().insert(name, tag);
     if let Some(expires) = entry.expires
-        && let Ok(value) = HeaderValue::try_from(expires.to_string())
+        && let Ok(value) = HeaderValue::try_from(moment_text(expires))
     {
         response.headers_mut().insert("keyward-expires", value);
     }

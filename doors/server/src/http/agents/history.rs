@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use keyward::agents::PastEntry;
+use keyward::moment_text;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -119,7 +120,7 @@ async fn history(
 
 fn version(past: &PastEntry) -> String {
     let redacted = past.redacted.as_ref().map(|by| {
-        let object = Object::new().text("at", &by.at.to_string());
+        let object = Object::new().text("at", &moment_text(by.at));
         let object = object.optional("user", by.user.as_deref());
         let object = object.optional("agent", by.agent.as_deref());
         object.optional("run", by.run.as_deref()).finish()
@@ -127,7 +128,7 @@ fn version(past: &PastEntry) -> String {
     let object = Object::new()
         .raw("number", &past.seq.to_string())
         .text("act", past.act.as_str())
-        .text("at", &past.at.to_string())
+        .text("at", &moment_text(past.at))
         .optional("user", past.user.as_deref())
         .optional("agent", past.agent.as_deref())
         .optional("run", past.run.as_deref())

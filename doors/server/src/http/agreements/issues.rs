@@ -73,7 +73,9 @@ struct Full<'i> {
 struct Brief<'i> {
     version: String,
     id: IssueId,
+    #[serde(serialize_with = "keyward::moment::serialize")]
     created: Timestamp,
+    #[serde(serialize_with = "keyward::moment::serialize")]
     updated: Timestamp,
     state: IssueState,
     severity: Severity,
@@ -83,6 +85,7 @@ struct Brief<'i> {
     archived: bool,
     stale: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "keyward::moment::optional::serialize")]
     resolved_at: Option<Timestamp>,
     #[serde(flatten)]
     other: &'i Members,

@@ -12,6 +12,7 @@ mod runs;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
+use keyward::moment_text;
 use keyward::registry::{Migrated, Status};
 use serde::Deserialize;
 use serde_json::Value;
@@ -73,7 +74,7 @@ struct RegistryBody {
 
 fn registry(kept: &Kept) -> Object {
     let settings = kept.registry.settings();
-    let next = kept.registry.next_run().map(|moment| moment.to_string());
+    let next = kept.registry.next_run().map(moment_text);
     Object::new()
         .text("name", kept.registry.name())
         .text("store", kept.store())

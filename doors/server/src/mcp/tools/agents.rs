@@ -1,6 +1,7 @@
 //! What agents keep for users.
 
 use keyward::agents::{AgentEntry, Life, PastEntry, Patch, SPACE, Search, Set};
+use keyward::moment_text;
 use keyward::records::Filter;
 use rmcp::model::Tool;
 
@@ -260,7 +261,7 @@ fn past_entry(past: &PastEntry) -> String {
     Object::new()
         .raw("number", &past.seq.to_string())
         .text("act", past.act.as_str())
-        .text("at", &past.at.to_string())
+        .text("at", &moment_text(past.at))
         .optional("agent", past.agent.as_deref())
         .optional("run", past.run.as_deref())
         .json("value", past.value.as_ref())

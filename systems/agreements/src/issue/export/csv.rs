@@ -1,4 +1,5 @@
 use csv::Writer;
+use keyward_engine::moment_text;
 
 use super::super::{Issue, Part};
 use crate::{Error, Result};
@@ -35,9 +36,9 @@ pub fn export_csv(issues: &[Issue]) -> Result<String> {
             u8::from(issue.severity).to_string(),
             issue.archived.to_string(),
             issue.stale.to_string(),
-            issue.created.to_string(),
-            issue.updated.to_string(),
-            issue.resolved_at.map(|at| at.to_string()).unwrap_or_default(),
+            moment_text(issue.created),
+            moment_text(issue.updated),
+            issue.resolved_at.map(moment_text).unwrap_or_default(),
             description.join("\n"),
             issue.annotations.clone(),
         ];

@@ -16,6 +16,7 @@ pub(super) struct Manifest {
     pub body: String,
     pub format: BodyFormat,
     /// When the page last changed. Every change has a later time than all before it.
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub updated: Timestamp,
     pub attachments: Vec<Attached>,
 }
@@ -28,6 +29,7 @@ pub(super) struct Attached {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
+    #[serde(serialize_with = "keyward_engine::moment::serialize")]
     pub created: Timestamp,
     pub bytes: u64,
     /// The SHA-256 of the content, in hexadecimal.

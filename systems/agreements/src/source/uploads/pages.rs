@@ -238,6 +238,8 @@ impl Uploads {
     /// The time of a change: now, and later than the one before it.
     fn stamp(&self, before: Option<Timestamp>) -> Result<Timestamp> {
         let now = self.clock.now();
+        // As exact as its text: the state of an attachment is told by comparing these.
+        let now = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
         let Some(before) = before else { return Ok(now) };
         let next = before.checked_add(SignedDuration::from_millis(1));
         Ok(now.max(next.map_err(|error| Error::Invalid(error.to_string()))?))
