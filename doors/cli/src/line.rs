@@ -1,7 +1,7 @@
 //! An entry as one line of JSON: what scan and export write, and import reads.
 //!
 //! ```text
-//! {"key":"user:7:name","value":"Ada","version":"17","metadata":{"by":"me"},"expires":"2030-01-01T00:00:00Z"}
+//! {"key":"user:7:name","value":"Ada","version":"17","metadata":{"by":"me"},"expires":"2030-01-01T00:00:00.000000Z"}
 //! ```
 //!
 //! Values and metadata stand in it byte for byte as they are stored, so numbers keep their digits.
@@ -170,7 +170,7 @@ mod tests {
             ..plain
         };
         assert!(written(&full, Fields::Versioned).ends_with(
-            r#","version":"17","metadata":{"by":"me"},"expires":"2030-01-01T00:00:00.5Z"}"#
+            r#","version":"17","metadata":{"by":"me"},"expires":"2030-01-01T00:00:00.500000Z"}"#
         ));
     }
 

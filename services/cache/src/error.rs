@@ -20,7 +20,7 @@ pub enum Error {
     Lock(#[from] LockError),
     /// The computation failed, now or a short while ago.
     #[error(
-        "computing {key} failed at {at}: {message} (the next attempt is allowed in {} s)",
+        "computing {key} failed at {at:.6}: {message} (the next attempt is allowed in {} s)",
         retry_after.as_secs_f64().ceil()
     )]
     Failed {

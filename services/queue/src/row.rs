@@ -398,7 +398,7 @@ mod tests {
         let value = row.encode(Layout::Spread).unwrap();
         assert!(
             value.as_str().starts_with(
-                r#"{"policyName":"p","operation":"add","version":"sha","state":"ready","retryCount":2,"createdAt":"1970-01-01T00:00:01.5Z","errorMessage":null"#
+                r#"{"policyName":"p","operation":"add","version":"sha","state":"ready","retryCount":2,"createdAt":"1970-01-01T00:00:01.500000Z","errorMessage":null"#
             ),
             "{value}"
         );

@@ -223,7 +223,7 @@ fn everything_is_listed_and_pages_go_on_by_cursor() {
     let lines: String = (0..COUNT).map(line).collect();
     let told = kw.run_with(&["agent", "import", "--json"], lines).ok();
     let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told, json!({"imported": COUNT, "created": COUNT, "replaced": 0}));
+    assert_eq!(told, json!({"imported": COUNT, "created": COUNT, "replaced": 0, "skipped": 0}));
     let keys = kw.agent(&["keys", "-n", "many"]);
     assert_eq!(keys.lines().count(), COUNT);
     assert!(keys.lines().is_sorted());

@@ -66,7 +66,7 @@ fn what_is_exported_is_imported_into_another_store_and_equal() {
     assert_eq!(told, "exported 3 entries to out.jsonl\n");
     assert_eq!(kw.read("out.jsonl"), there);
     let again = kw.agent_json(&["import", "out.jsonl", "--user", "a:b"]);
-    assert_eq!(again, json!({"imported": 3, "created": 0, "replaced": 3}));
+    assert_eq!(again, json!({"imported": 3, "created": 0, "replaced": 3, "skipped": 0}));
     assert_eq!(kw.agent(&["export", "--user", "a:b"]), there);
 }
 
@@ -92,13 +92,16 @@ fn an_import_that_fails_says_where_and_what_was_taken() {
         r#"{{"userId":"local","namespace":"n","key":"k","value":1,"createdAt":"{AT}","updatedAt":"{AT}"}}"#
     );
     for (wrong, says) in [
-        ("hello".to_owned(), "document 2: expected value"),
-        (good.replace("local", "ada"), "document 2 is an entry of user \"ada\", not of \"local\""),
+        ("hello".to_owned(), "document 2 (line 2) cannot be imported: expected a JSON object"),
+        (good.replace("local", "ada"), "it belongs to user \"ada\", not \"local\""),
         (
             good.replace("\"key\"", "\"keys\""),
-            "document 2 cannot be taken: it has a field \"keys\"",
+            "document 2 (line 2) cannot be imported: it has a field \"keys\"",
         ),
-        (good.replace(AT, "today"), "document 2 cannot be taken: its createdAt \"today\""),
+        (
+            good.replace(AT, "today"),
+            "document 2 (line 2) cannot be imported: its createdAt \"today\"",
+        ),
     ] {
         let told = kw.run_with(&["agent", "import"], format!("{good}\n{wrong}\n{good}")).fails(2);
         assert!(told.contains(says), "{told}");
@@ -110,6 +113,47 @@ fn an_import_that_fails_says_where_and_what_was_taken() {
         kw.run_with(&["agent", "import"], "").ok(),
         "imported 0 entries, of which 0 were there\n"
     );
+}
+
+#[test]
+fn what_couchdb_and_dynamodb_write_is_imported_for_all_users() {
+    let kw = Sandbox::new();
+    let document = |user: &str, key: &str| {
+        json!({"_id": format!("{user}:n:{key}"), "_rev": "1-a", "value": {"by": user},
+               "createdAt": AT, "updatedAt": AT})
+    };
+    let rows = [document("ada", "YQ=="), document("bob", "YQ=="), json!({"_id": "_design/x"})];
+    let rows = rows.map(|doc| json!({"id": doc["_id"], "value": {"rev": "1-a"}, "doc": doc}));
+    let couch = json!({"total_rows": 3, "offset": 0, "rows": rows});
+    let file = kw.write("couch.json", &serde_json::to_string_pretty(&couch).unwrap());
+    let file = file.to_str().unwrap();
+
+    let refused = kw.run(&["agent", "import", file, "--user", "ada"]).fails(2);
+    assert!(refused.contains("document 2 (line "), "{refused}");
+    assert!(refused.contains("--user bob") && refused.contains("--all-users"), "{refused}");
+    assert!(refused.contains("Imported before that: 1 entry"), "{refused}");
+    for expected in [(1, 1), (0, 2)] {
+        let told = kw.agent_json(&["import", file, "--all-users"]);
+        let (created, replaced) = expected;
+        let expected =
+            json!({"imported": 2, "created": created, "replaced": replaced, "skipped": 1});
+        assert_eq!(told, expected);
+    }
+    let told = kw.agent(&["import", file, "--all-users"]);
+    let said = "imported 2 entries, of which 2 were there; skipped 1 design or deleted document\n";
+    assert_eq!(told, said);
+    assert_eq!(kw.agent(&["get", "a", "-n", "n", "--user", "bob"]), "{\"by\":\"bob\"}\n");
+
+    let at = format!(r#"{{"S":"{AT}"}}"#);
+    let item = |key: &str| {
+        format!(
+            r#"{{"_id":{{"S":"eve:n:{key}"}},"value":{{"L":[{{"N":"1.50"}},{{"BOOL":true}}]}},"createdAt":{at},"updatedAt":{at}}}"#
+        )
+    };
+    let scan =
+        format!("{{\n  \"Items\": [{}],\n  \"Count\": 1\n}}\n{}", item("YQ=="), item("Yg=="));
+    kw.run_with(&["agent", "import", "--all-users"], scan).ok();
+    assert_eq!(kw.agent(&["get", "b", "-n", "n", "--user", "eve"]), "[1.50,true]\n");
 }
 
 #[test]

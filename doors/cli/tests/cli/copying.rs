@@ -22,7 +22,7 @@ fn a_copy_is_the_same_byte_for_byte() {
     let kw = Sandbox::new();
     let lines = r#"{"key":"a%3Ab:%25:","value":12345678901234567890.000}
 {"key":"text","value":"\u00e9 é \" \\ 漢","metadata":{"n":1.0,"t":"x"}}
-{"key":"timed","value":{"b":1,"a":[]},"metadata":{},"expires":"2999-01-01T00:00:00.123Z"}
+{"key":"timed","value":{"b":1,"a":[]},"metadata":{},"expires":"2999-01-01T00:00:00.123000Z"}
 "#;
     kw.run_with(&["import"], lines).ok();
     assert_eq!(
@@ -221,7 +221,7 @@ mod postgres {
         let kw = Sandbox::filled("item", 2_500);
         let lines = r#"{"key":"a%3Ab:%25:","value":12345678901234567890.000}
 {"key":"text","value":"\u00e9 é \" \\ 漢","metadata":{"n":1.0,"t":"x"}}
-{"key":"timed","value":{"b":1,"a":[]},"metadata":{},"expires":"2999-01-01T00:00:00.123Z"}
+{"key":"timed","value":{"b":1,"a":[]},"metadata":{},"expires":"2999-01-01T00:00:00.123000Z"}
 "#;
         kw.run_with(&["import"], lines).ok();
         let there = Place::new(&kw);

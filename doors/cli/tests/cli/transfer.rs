@@ -7,7 +7,7 @@ use crate::sandbox::{Sandbox, is_absent};
 const ODD: &str = r#"{"key":"a%3Ab:%25:","value":12345678901234567890.000}
 {"key":"empty::segment","value":null}
 {"key":"text","value":"\u00e9 é \" \\ 漢","metadata":{"n":1.0,"t":"x"}}
-{"key":"timed","value":{"b":1,"a":[]},"metadata":{},"expires":"2999-01-01T00:00:00.123Z"}
+{"key":"timed","value":{"b":1,"a":[]},"metadata":{},"expires":"2999-01-01T00:00:00.123000Z"}
 {"key":"漢字:\"quoted\"","value":[1,2.50]}
 "#;
 
@@ -102,7 +102,7 @@ fn entries_that_have_expired_are_left_out_and_counted() {
 "#;
     assert_eq!(kw.run_with(&["import"], lines).ok(), "imported 1 entry, left out 1 expired\n");
     let future = kw.json(&["get", "future", "--meta"]);
-    assert_eq!(future["expires"], "2999-01-01T00:00:00Z");
+    assert_eq!(future["expires"], "2999-01-01T00:00:00.000000Z");
 }
 
 #[test]

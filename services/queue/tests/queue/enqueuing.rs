@@ -112,7 +112,7 @@ async fn a_row_is_readable_json(place: Place) {
     let row = fixture.store.get(&key).await.unwrap().unwrap();
     assert_eq!(
         row.value.as_str(),
-        r#"{"payload":{"n":1.50},"state":"ready","retryCount":0,"createdAt":"2026-01-01T00:00:00Z","errorMessage":null,"keyed":true}"#
+        r#"{"payload":{"n":1.50},"state":"ready","retryCount":0,"createdAt":"2026-01-01T00:00:00.000000Z","errorMessage":null,"keyed":true}"#
     );
     assert_eq!(fixture.keys("system").await, ["system:queue:q:ready:001767225600000:x%3A1"]);
     let attempt = fixture.claim_one().await;

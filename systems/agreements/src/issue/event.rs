@@ -81,9 +81,9 @@ impl fmt::Display for What {
     }
 }
 
-/// `ada moved it from pending to active at 2026-01-01T00:00:00Z`.
+/// `ada moved it from pending to active at 2026-01-01T00:00:00.000000Z`.
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} at {}", self.who, self.change, self.at)
+        write!(f, "{} {} at {:.6}", self.who, self.change, self.at)
     }
 }

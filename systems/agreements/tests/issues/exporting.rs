@@ -119,7 +119,7 @@ async fn markdown_has_the_issues_by_their_state() {
     let id = issue.id;
     let expected = format!(
         "# Issues\n\n## Pending (1)\n\n### Notice\n\n- Severity: low\n\
-         - Created: 2026-01-01T00:00:00Z\n- Updated: 2026-01-01T00:00:00Z\n- Id: {id}\n\n\
+         - Created: 2026-01-01T00:00:00.000000Z\n- Updated: 2026-01-01T00:00:00.000000Z\n- Id: {id}\n\n\
          see\n\n**Policy s** (s; 9 characters from 3 on, exact)\n\n> what s says\n"
     );
     assert_eq!(export_markdown(&[issue]), expected);

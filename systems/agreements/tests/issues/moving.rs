@@ -102,7 +102,7 @@ async fn one_who_saw_another_version_is_told_who_changed_what(place: Place) {
     let error = issues.transition(id, State::Blocked, &by()).await.unwrap_err();
     assert_eq!(error.code(), "issue-moved");
     let told = "the issue was changed meanwhile: \
-                eve moved it from pending to active at 2026-01-01T00:00:01Z";
+                eve moved it from pending to active at 2026-01-01T00:00:01.000000Z";
     assert_eq!(error.to_string(), told);
     assert_eq!(issues.get(id).await.unwrap(), moved);
     let by = bob().expecting(moved.version);

@@ -44,7 +44,8 @@ async fn of_two_who_move_an_issue_at_once_one_is_told(place: Place) {
     assert_eq!(told(&issue), [What::Created, went(State::Pending, issue.state)]);
     let [Error::Moved { message }] = &errors[..] else { panic!("{errors:?}") };
     let winner = &issue.history[1].who;
-    let told = format!("{winner} moved it from pending to {} at 2026-01-01T00:00:00Z", issue.state);
+    let told =
+        format!("{winner} moved it from pending to {} at 2026-01-01T00:00:00.000000Z", issue.state);
     assert_eq!(*message, told);
 }
 

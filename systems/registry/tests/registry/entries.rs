@@ -37,7 +37,7 @@ async fn what_is_not_known_survives_updates(place: Place) {
     assert_eq!(
         entry.value.as_str(),
         format!(
-            r#"{{"x":1.50,"policyName":"a","title":"A 2","status":"active","lastUpdated":"2026-01-01T00:00:00Z","sha":"{sha}","path":"a.md","tags":["b","a"],"n":123456789012345678901234567890}}"#
+            r#"{{"x":1.50,"policyName":"a","title":"A 2","status":"active","lastUpdated":"2026-01-01T00:00:00.000000Z","sha":"{sha}","path":"a.md","tags":["b","a"],"n":123456789012345678901234567890}}"#
         )
     );
     assert_eq!(entry.metadata.unwrap().as_str(), r#"{"by":"somebody"}"#);

@@ -27,7 +27,7 @@ async fn a_new_policy_is_added(place: Place) {
     assert_eq!((&*policy.title, &*policy.status), ("신규 규정", "active"));
     assert_eq!(policy.sha, f.repository.id_of("policies/신규규정.md"));
     assert_eq!(policy.path, "policies/신규규정.md");
-    let (sha, now) = (&policy.sha, "2026-01-01T00:00:00Z");
+    let (sha, now) = (&policy.sha, "2026-01-01T00:00:00.000000Z");
     assert_eq!(
         f.get("policy:신규규정").await.unwrap(),
         format!(
@@ -62,7 +62,7 @@ async fn a_revised_policy_is_updated(place: Place) {
     assert_eq!(run.previous_commit.as_deref(), Some(&*commit));
     let after = f.policy("학칙").await.unwrap();
     assert_ne!(after.sha, before.sha);
-    assert_eq!(after.last_updated, "2026-01-01T00:01:00Z");
+    assert_eq!(after.last_updated, "2026-01-01T00:01:00.000000Z");
     // One row, with the newest content.
     assert_eq!(f.queued().await, ["update 학칙"]);
     assert!(f.get("queue:학칙").await.unwrap().contains(&after.sha));

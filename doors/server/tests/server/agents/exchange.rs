@@ -67,13 +67,13 @@ async fn exported(request: RequestBuilder) -> (String, Vec<Value>) {
 async fn documents_come_out_as_they_went_in() {
     let server = Running::new().await;
     let taken = told(200, import(&server, "user=user_123", lines(&documents()))).await;
-    assert_eq!(taken, json!({"created": 3, "replaced": 0}));
+    assert_eq!(taken, json!({"created": 3, "replaced": 0, "skipped": 0}));
     let export = || server.get("/v1/agents/export?user=user_123");
     let (text, all) = exported(export()).await;
     assert_eq!(all, documents());
     // What was handed out is taken in again, here and elsewhere.
     let again = told(200, import(&server, "user=user_123", text.clone())).await;
-    assert_eq!(again, json!({"created": 0, "replaced": 3}));
+    assert_eq!(again, json!({"created": 0, "replaced": 3, "skipped": 0}));
     let other = Running::new().await;
     answered(200, import(&other, "user=user_123", text.clone())).await;
     assert_eq!(exported(other.get("/v1/agents/export?user=user_123")).await.0, text);
@@ -83,7 +83,7 @@ async fn documents_come_out_as_they_went_in() {
     // The same as one JSON text.
     let third = Running::new().await;
     let whole = third.post("/v1/agents/import?user=user_123", &json!(documents()).to_string());
-    assert_eq!(told(200, whole).await, json!({"created": 3, "replaced": 0}));
+    assert_eq!(told(200, whole).await, json!({"created": 3, "replaced": 0, "skipped": 0}));
     assert_eq!(exported(third.get("/v1/agents/export?user=user_123")).await.0, text);
 }
 
@@ -107,12 +107,13 @@ async fn many_documents_go_through_in_parts() {
     let mut wrong = all[..150].to_vec();
     wrong[120]["createdAt"] = json!("yesterday");
     let problem = refused(400, "bad-document", import(&server, "user=u", lines(&wrong))).await;
-    assert_eq!(problem["document"], 121);
+    assert_eq!((&problem["document"], &problem["line"]), (&json!(121), &json!(121)));
+    assert_eq!(problem["done"], 120);
     let mut foreign = all[..150].to_vec();
     foreign[140]["userId"] = json!("v");
     let problem = refused(400, "bad-document", import(&server, "user=u", lines(&foreign))).await;
-    assert_eq!(problem["document"], 141);
-    let endless = "x".repeat(3 << 20);
+    assert_eq!((&problem["document"], &problem["done"]), (&json!(141), &json!(140)));
+    let endless = format!("{{\"value\":\"{}", "x".repeat(3 << 20));
     refused(413, "limit-exceeded", import(&server, "user=u", endless)).await;
     refused(400, "bad-document", import(&server, "user=u", "nothing\n".to_owned())).await;
     let typed = server.post("/v1/agents/import?user=u", "{}");
@@ -130,4 +131,108 @@ async fn a_user_takes_in_nobody_elses_documents() {
     refused(403, "forbidden", named).await;
     let export = server.get("/v1/agents/export?user=user_123").bearer_auth(&admin.secret);
     assert_eq!(exported(export).await.0, "");
+}
+
+/// A document as DynamoDB writes it.
+fn typed(user: &str, key: &str) -> String {
+    let at = r#"{"S":"2026-02-05T10:00:00Z"}"#;
+    format!(
+        r#"{{"userId":{{"S":"{user}"}},"namespace":{{"S":"n"}},"key":{{"S":"{key}"}},"value":{{"M":{{"z":{{"N":"1.50"}},"a":{{"NULL":true}}}}}},"createdAt":{at},"updatedAt":{at}}}"#
+    )
+}
+
+#[tokio::test]
+async fn what_other_databases_write_is_taken_in_as_it_is() {
+    let rows: Vec<Value> = documents()
+        .iter()
+        .map(|it| json!({"id": it["_id"], "key": it["_id"], "value": {"rev": "1-a"}, "doc": it}))
+        .chain([json!({"id": "_design/x", "doc": {"_id": "_design/x", "views": {}}})])
+        .collect();
+    let couch = json!({"total_rows": 4, "offset": 0, "rows": rows});
+    let pretty: String =
+        documents().iter().map(|it| serde_json::to_string_pretty(it).unwrap() + "\n").collect();
+    for (body, skipped) in [
+        (couch.to_string(), 1),
+        (serde_json::to_string_pretty(&couch).unwrap(), 1),
+        (pretty, 0),
+        (serde_json::to_string_pretty(&documents()).unwrap(), 0),
+    ] {
+        for content_type in ["application/json", "application/x-ndjson"] {
+            let server = Running::new().await;
+            let request = server.request(reqwest::Method::POST, "/v1/agents/import?user=user_123");
+            let request = request.header("content-type", content_type).body(body.clone());
+            let expected = json!({"created": 3, "replaced": 0, "skipped": skipped});
+            assert_eq!(told(200, request).await, expected);
+            let (_, all) = exported(server.get("/v1/agents/export?user=user_123")).await;
+            assert_eq!(all, documents());
+        }
+    }
+    let server = Running::new().await;
+    let scan = format!(r#"{{"Items":[{},{}],"Count":2}}"#, typed("u", "a"), typed("u", "b"));
+    for body in [scan, format!("{}\n{}\n", typed("u", "c"), typed("u", "d"))] {
+        assert_eq!(told(200, import(&server, "user=u", body)).await["created"], 2);
+    }
+    let (text, all) = exported(server.get("/v1/agents/export?user=u")).await;
+    assert_eq!(all.len(), 4);
+    assert!(text.contains(r#""value":{"z":1.50,"a":null}"#), "{text}");
+}
+
+#[tokio::test]
+async fn a_large_answer_of_a_database_is_taken_in_as_it_arrives() {
+    let server = Running::new().await;
+    let row = |n: usize| {
+        json!({"id": n.to_string(), "doc": {
+            "userId": "u", "namespace": "n", "key": format!("{n:04}"), "value": "x".repeat(5_000),
+            "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z"}})
+    };
+    let body = json!({"rows": (0..1_000).map(row).collect::<Vec<_>>()}).to_string();
+    // Larger than a body may be elsewhere.
+    assert!(body.len() > 5_000_000);
+    let taken = told(200, server.post("/v1/agents/import?user=u", &body)).await;
+    assert_eq!(taken["created"], 1_000);
+    // Cut off: what came whole is there, and it is said how much.
+    let other = Running::new().await;
+    let cut = other.post("/v1/agents/import?user=u", &body[..body.len() - 20]);
+    let problem = refused(400, "bad-document", cut).await;
+    assert_eq!((&problem["document"], &problem["done"]), (&json!(1_000), &json!(999)));
+    let (_, all) = exported(other.get("/v1/agents/export?user=u")).await;
+    assert_eq!(all.len(), 999);
+}
+
+#[tokio::test]
+async fn only_an_operator_takes_in_documents_of_all_users() {
+    let (server, admin, ada, bob) = two_users().await;
+    let document = |user: &str| {
+        json!({"userId": user, "namespace": "n", "key": "k", "value": user,
+            "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z"})
+    };
+    let body = lines(&["ada", "bob", "ada"].map(document));
+    for user in [&ada, &bob] {
+        let theirs = import(&server, "all_users=true", body.clone()).bearer_auth(&user.secret);
+        refused(403, "forbidden", theirs).await;
+    }
+    let narrow = json!({"name": "n", "scopes": ["write:namespace/n"]});
+    let narrow = server.key(&admin, &narrow).await;
+    let narrow = import(&server, "all_users=true", body.clone()).bearer_auth(&narrow.secret);
+    refused(403, "forbidden", narrow).await;
+    let both = import(&server, "all_users=true&user=ada", body.clone()).bearer_auth(&admin.secret);
+    refused(400, "invalid", both).await;
+    let without = import(&server, "user=ada", body.clone()).bearer_auth(&admin.secret);
+    let problem = refused(400, "bad-document", without).await;
+    assert_eq!((&problem["document"], &problem["done"]), (&json!(2), &json!(1)));
+
+    for expected in [(1, 2), (0, 3)] {
+        let all = import(&server, "all_users=true", body.clone()).bearer_auth(&admin.secret);
+        let done = told(200, all).await;
+        assert_eq!((&done["created"], &done["replaced"]), (&json!(expected.0), &json!(expected.1)));
+    }
+    for (user, name) in [(&ada, "ada"), (&bob, "bob")] {
+        let (_, own) = exported(server.get("/v1/agents/export").bearer_auth(&user.secret)).await;
+        assert_eq!(own.len(), 1);
+        assert_eq!((&own[0]["userId"], &own[0]["value"]), (&json!(name), &json!(name)));
+    }
+    // A name that no user can have.
+    let long = lines(&[document("ada"), document(&"x".repeat(300))]);
+    let long = import(&server, "all_users=true", long).bearer_auth(&admin.secret);
+    assert_eq!(refused(400, "bad-document", long).await["document"], 2);
 }

@@ -26,9 +26,9 @@ pub fn export_markdown(issues: &[Issue]) -> String {
 fn write_issue(out: &mut String, issue: &Issue) {
     push(out, &format!("### {}", escaped(&issue.title)));
     let mut about = format!("- Severity: {}", issue.severity);
-    let _ = write!(about, "\n- Created: {}\n- Updated: {}", issue.created, issue.updated);
+    let _ = write!(about, "\n- Created: {:.6}\n- Updated: {:.6}", issue.created, issue.updated);
     if let Some(at) = issue.resolved_at {
-        let _ = write!(about, "\n- Resolved: {at}");
+        let _ = write!(about, "\n- Resolved: {at:.6}");
     }
     for (is, word) in [(issue.archived, "Archived"), (issue.stale, "Stale")] {
         if is {
