@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use futures_util::{Stream, stream};
 use keyward::Json;
-use keyward::agents::{DocumentReader, Error, Exported, Imported, Incoming, UserData};
+use keyward::agents::{Agents, DocumentReader, Error, Exported, Imported, Incoming, UserData};
 
 use super::{Behalf, place, reach, reach_all_users, reach_user, user};
 use crate::app::App;
@@ -95,21 +95,22 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Imports some documents: each entry then has what its document says.
-    pub async fn take(&mut self, documents: Vec<Incoming>) -> Result<()> {
+    /// Imports some documents: each entry then has what its document says. If one cannot be imported, those
+    /// before it are.
+    pub async fn take(&mut self, mut documents: Vec<Incoming>) -> Result<()> {
         let (_, agents) = self.app.agents()?;
         let mut users = HashMap::new();
-        for Incoming { document, number, line, .. } in &documents {
-            let id = &document.id;
-            if self.only.is_none() && !users.contains_key(&id.user) {
-                let behalf = Behalf { user: Some(id.user.clone()), ..self.behalf.clone() };
-                let reached = user(self.who, self.app, agents, &behalf).map_err(|problem| {
-                    let reason = problem.detail().to_owned();
-                    self.failed(Error::BadDocument { number: *number, line: *line, reason })
-                })?;
-                users.insert(id.user.clone(), reached);
+        let mut bad = None;
+        for (n, incoming) in documents.iter().enumerate() {
+            if let Err(problem) = self.admit(agents, incoming, &mut users) {
+                let (number, line) = (incoming.number, incoming.line);
+                let reason = problem.detail().to_owned();
+                bad = Some((n, Error::BadDocument { number, line, reason }));
+                break;
             }
-            self.who.touches(&place(agents, &id.user, &id.namespace, &id.key)?);
+        }
+        if let Some((before, _)) = &bad {
+            documents.truncate(*before);
         }
         let done = match &self.only {
             Some(user) => user.import_read(documents).await,
@@ -122,6 +123,25 @@ impl<'a> Import<'a> {
             }
         };
         self.imported.add(done.map_err(|error| self.failed(error))?);
+        match bad {
+            Some((_, error)) => Err(self.failed(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers a document for the audit log, and whose it is if that is not known yet.
+    fn admit(
+        &self,
+        agents: &Agents,
+        incoming: &Incoming,
+        users: &mut HashMap<String, UserData>,
+    ) -> Result<()> {
+        let id = &incoming.document.id;
+        if self.only.is_none() && !users.contains_key(&id.user) {
+            let behalf = Behalf { user: Some(id.user.clone()), ..self.behalf.clone() };
+            users.insert(id.user.clone(), user(self.who, self.app, agents, &behalf)?);
+        }
+        self.who.touches(&place(agents, &id.user, &id.namespace, &id.key)?);
         Ok(())
     }
 
