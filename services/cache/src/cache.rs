@@ -216,7 +216,12 @@ impl Cache {
         Ok(stale.cached(Origin::Stale))
     }
 
-    async fn compute_once<F, C, E>(&self, key: &Key, fetch: &Fetch, compute: F) -> Result<Cached>
+    pub(crate) async fn compute_once<F, C, E>(
+        &self,
+        key: &Key,
+        fetch: &Fetch,
+        compute: F,
+    ) -> Result<Cached>
     where
         F: FnOnce() -> C,
         C: Future<Output = Result<Json, E>>,

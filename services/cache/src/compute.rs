@@ -183,8 +183,23 @@ impl Computing<'_> {
         C: Future<Output = Result<Json, E>>,
         E: Display,
     {
-        let metrics = &self.cache.inner.metrics;
         let used = self.used().await?;
+        match self.computed(compute).await? {
+            Ok(value) => match stale {
+                Stale::Kept => self.replace(value, &used).await,
+                Stale::Dropped => self.finish(value, &used).await,
+            },
+            Err(error) => Err(self.fail(&error.to_string()).await),
+        }
+    }
+
+    /// What the function comes to, unless the lock is lost before that.
+    pub async fn computed<F, C, E>(&self, compute: F) -> Result<Result<Json, E>>
+    where
+        F: FnOnce() -> C,
+        C: Future<Output = Result<Json, E>>,
+    {
+        let metrics = &self.cache.inner.metrics;
         let begun = Instant::now();
         let made = tokio::select! {
             made = compute() => made,
@@ -194,17 +209,15 @@ impl Computing<'_> {
             }
         };
         metrics.computing_seconds.observe(begun.elapsed().as_secs_f64());
-        match made {
-            Ok(value) => {
-                if stale == Stale::Kept {
-                    // They were made from what is about to be replaced. Before it is: who finds the
-                    // new value looks no further.
-                    dependants::of(self.cache, self.key, None).await?.delete(self.cache).await?;
-                }
-                self.finish(value, &used).await
-            }
-            Err(error) => Err(self.fail(&error.to_string()).await),
-        }
+        Ok(made)
+    }
+
+    /// Caches what was computed in the place of a result that was given out all the while.
+    pub async fn replace(&self, value: Json, used: &[Option<String>]) -> Result<Cached> {
+        // They were made from what is about to be replaced. Before it is: who finds the new value looks
+        // no further.
+        dependants::of(self.cache, self.key, None).await?.delete(self.cache).await?;
+        self.finish(value, used).await
     }
 
     /// Caches what was computed, if what it was made from is still what was used.
@@ -369,7 +382,7 @@ impl Computing<'_> {
         }
     }
 
-    fn refused(&self, error: LockError) -> Error {
+    pub fn refused(&self, error: LockError) -> Error {
         self.cache.refused(self.key, error)
     }
 

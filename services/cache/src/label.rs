@@ -54,6 +54,9 @@ pub(crate) struct Label {
     /// Which computation it was: the token of its lock. With it, one whose commit was not answered
     /// finds out whether it was done.
     pub computation: String,
+    /// Which later computation came to the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redone: Option<String>,
     /// The cached keys that it was made from, each with the computation that had made it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub made_from: BTreeMap<String, String>,
@@ -127,7 +130,13 @@ impl Label {
             Source::Modified(modified) => now.max(*modified),
             Source::Version(_) | Source::Constant => now,
         };
-        Self { created, source: source.clone(), computation, made_from: BTreeMap::new() }
+        Self {
+            created,
+            source: source.clone(),
+            computation,
+            redone: None,
+            made_from: BTreeMap::new(),
+        }
     }
 
     /// The same, made from what a key held.

@@ -45,6 +45,7 @@ mod fetch;
 mod label;
 mod metrics;
 mod purge;
+mod redo;
 
 pub use cache::{Cache, Options};
 pub use claim::{Claim, HeldBack, Ticket};

@@ -8,6 +8,7 @@ mod dropping;
 mod failing;
 mod processes;
 mod purging;
+mod redoing;
 mod stalling;
 
 use std::sync::Arc;
