@@ -115,18 +115,35 @@ impl Models {
     /// If the answer is no JSON, does not fit or cannot be read, the model is shown its answer and what
     /// is wrong with it, once; if that does not help, it is [`Error::Malformed`].
     pub async fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<(T, Receipt)> {
+        self.checked_json(request, 1, |_| Ok(())).await
+    }
+
+    /// The same, with an answer that must also pass a check, which says what is wrong with it. What cannot
+    /// be used is shown to the model with what is wrong, at most `retries_max` times.
+    pub async fn checked_json<T: DeserializeOwned>(
+        &self,
+        request: &Request,
+        retries_max: u32,
+        check: impl Fn(&T) -> Result<(), String>,
+    ) -> Result<(T, Receipt)> {
         let expected = Expected::new(request.schema.as_ref())?;
         let mut tally = Tally::begin();
-        let mut request = self.prepared(request)?;
-        let first = self.whole_answer(&request, &mut tally).await?;
-        let why = match expected.read(&first.text) {
-            Ok(value) => return Ok((value, self.receipt(&tally, first.model))),
-            Err(why) => why,
-        };
-        request.prompt = json::again(&request.prompt, &first.text, &why);
-        let second = self.whole_answer(&request, &mut tally).await?;
-        let value = expected.read(&second.text).map_err(Error::malformed)?;
-        Ok((value, self.receipt(&tally, second.model)))
+        let first = self.prepared(request)?;
+        let mut request = first.clone();
+        let mut retries = 0;
+        loop {
+            let answer = self.whole_answer(&request, &mut tally).await?;
+            let read = expected.read::<T>(&answer.text);
+            let why = match read.and_then(|value| check(&value).map(|()| value)) {
+                Ok(value) => return Ok((value, self.receipt(&tally, answer.model))),
+                Err(why) => why,
+            };
+            if retries == retries_max {
+                return Err(Error::malformed(why));
+            }
+            retries += 1;
+            request.prompt = json::again(&first.prompt, &answer.text, &why);
+        }
     }
 
     /// The request as it goes to the provider.

@@ -171,6 +171,34 @@ async fn what_does_not_fit_the_type_is_shown_to_the_model_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_fails_a_check_is_asked_for_again_within_its_budget() {
+    let check = |value: &Value| match value.as_u64() {
+        Some(3) => Ok(()),
+        _ => Err(format!("{value} is not three")),
+    };
+    let counting = || {
+        let n = AtomicU64::new(0);
+        Scripted::new(move |request| {
+            let n = n.fetch_add(1, Ordering::Relaxed);
+            // What was wrong with the last answer, and with no earlier one.
+            let told: Vec<u64> =
+                (0..9).filter(|n| request.prompt.contains(&format!("{n} is not three"))).collect();
+            assert_eq!(told, n.checked_sub(1).into_iter().collect::<Vec<_>>());
+            Ok(n.to_string())
+        })
+    };
+    let scripted = counting();
+    let models = Models::new(scripted.clone(), Options::default(), SEED);
+    let (three, receipt) = models.checked_json::<Value>(&question(), 3, check).await.unwrap();
+    assert_eq!((three, receipt.attempts, scripted.calls()), (json!(3), 4, 4));
+    let scripted = counting();
+    let models = Models::new(scripted.clone(), Options::default(), SEED);
+    let failed = models.checked_json::<Value>(&question(), 2, check).await.unwrap_err();
+    assert_eq!((failed.code(), scripted.calls()), ("model-malformed", 3));
+    assert!(failed.to_string().contains("2 is not three"), "{failed}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_schema_any_json_will_do() {
     let models = Models::new(Scripted::new(|_| Ok("[1, 2]".to_owned())), Options::default(), SEED);
     let (numbers, _) = models.json::<Vec<u8>>(&question()).await.unwrap();
