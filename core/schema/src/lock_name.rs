@@ -17,6 +17,11 @@ pub struct LockNameError {
 }
 
 impl LockTree {
+    /// Whether a key is a root of this tree.
+    pub fn has_root(&self, key: &Key) -> bool {
+        self.root.matches(key) && !self.not_roots.iter().any(|word| *word == key.first())
+    }
+
     /// The path that a name means: colon text, in which an alias stands for the word it is declared
     /// for. Refused if the tree has no such path.
     ///

@@ -325,6 +325,8 @@ pub struct LockTree {
     pub store: String,
     /// The shape of its roots: `{page}`.
     pub root: Pattern,
+    /// First segments that are no roots of this tree, although the shape fits them.
+    pub not_roots: Vec<String>,
     /// The paths below a root, coarse ones before the finer ones inside them: `policies`,
     /// `policies:{source}[:{language}]`. Each one's parent is the root or another path.
     pub paths: Vec<Pattern>,

@@ -23,8 +23,9 @@ use crate::{Error, Guard, LockPath, Metrics, Mode, Request, Result, Root, Who};
 pub struct Options {
     /// Who this process is, for those who list locks.
     pub who: Who,
-    /// What a schema says can be locked in this store. Below a root that fits a tree, only the
-    /// tree's paths can be locked; other roots take any path.
+    /// What can be locked in this store, as its schema and the systems in it say. Below a root of a
+    /// tree, only the tree's paths can be locked, and the first tree that has the root counts; other
+    /// roots take any path.
     pub trees: Vec<LockTree>,
     /// What random numbers begin with; `None` takes them from the system. For tests. The names of
     /// requests come from it too, so no two [`Locks`] of one store may have the same seed: each

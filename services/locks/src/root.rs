@@ -138,9 +138,9 @@ impl Root {
         }
     }
 
-    /// The lock tree that this root belongs to, if the schema declares one.
+    /// The lock tree that this root belongs to, if there is one.
     fn tree(&self) -> Option<&LockTree> {
-        self.shared.options.trees.iter().find(|tree| tree.root.matches(&self.key))
+        self.shared.options.trees.iter().find(|tree| tree.has_root(&self.key))
     }
 
     pub(crate) fn fence_key(&self, token: u64) -> Key {

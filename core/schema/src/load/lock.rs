@@ -37,6 +37,7 @@ pub(super) fn read<'d>(
             name: name.text.to_owned(),
             store: store.clone(),
             root: root.clone(),
+            not_roots: Vec::new(),
             paths,
             aliases,
         }),
