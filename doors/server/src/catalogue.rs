@@ -40,7 +40,7 @@ pub(crate) const CODES: &[Code] = {
         ),
         code("bad-message", S::BAD_REQUEST, "The message cannot be enqueued as it is."),
         code("bad-path", S::BAD_REQUEST, "The path of a lock cannot be read."),
-        code("outside-tree", S::BAD_REQUEST, "The path is not one of the schema's lock tree."),
+        code("outside-tree", S::BAD_REQUEST, "The path is not one of the root's lock tree."),
         code(
             "needs-scan",
             S::BAD_REQUEST,

@@ -68,13 +68,20 @@ impl Stores {
         let mut served = BTreeMap::new();
         for store in &data.schema().stores {
             let records = data.records(&store.name).await?;
-            let trees = data.schema().locks.iter().filter(|tree| tree.store == store.name);
-            let trees: Vec<_> = trees.cloned().collect();
+            let declared = data.schema().locks.iter().filter(|tree| tree.store == store.name);
+            let declared: Vec<LockTree> = declared.cloned().collect();
+            let rules = rules(&records, &declared, data, config, &store.name)?;
+            // Before those of the schema: what a workspace locks, nothing may call otherwise.
+            let mut trees = Vec::new();
+            if rules.workspace().is_some() {
+                trees.push(keyward::agreements::lock_tree(&store.name)?);
+            }
+            trees.extend(declared);
             let (clock, options) = (config.clock.clone(), config.queues.clone());
             let jobs = Jobs::new(records.store().clone(), clock, options);
             let one = Served {
                 name: store.name.clone(),
-                rules: rules(&records, &trees, data, config, &store.name)?,
+                rules,
                 feed: Feed::new(records.store().clone()),
                 schemaless: data.schema().spaces.is_empty(),
                 shared: shared(records.store(), trees, metrics)?,

@@ -23,7 +23,9 @@ mod catalog;
 mod document;
 mod error;
 mod extractor;
+mod fidelity;
 mod issue;
+mod lock_tree;
 mod page;
 mod places;
 mod policy;
@@ -45,6 +47,7 @@ pub use issue::{
     Issues, Located, Members, NewIssue, PageIssues, Part, Precision, Reference, Severity, Sort,
     State, Versioned, What, export_csv, export_markdown, locate, merge, transitions,
 };
+pub use lock_tree::{is_workspace, lock_tree};
 pub use page::{Attachment, BodyFormat, Page, PageId, PageSummary, SourceId};
 pub use settings::{AnalysisSettings, ExtractionSettings, Settings};
 pub use task::{QUEUE, Task};

@@ -16,7 +16,7 @@ const BYTES_MAX: usize = 200;
 pub(crate) const UPLOADS: &str = "upload";
 
 /// First segments below which keys are users' or everybody's: a page of such a name would be, too.
-const OWNERS: [&str; 3] = ["user", "shared", "agents"];
+pub(crate) const OWNERS: [&str; 3] = ["user", "shared", "agents"];
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $what:literal, $refused:expr) => {

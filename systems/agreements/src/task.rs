@@ -43,6 +43,9 @@ pub enum Task {
         /// The language; else the one it was written in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         language: Option<Language>,
+        /// Whether it is made again, also if it is there and up to date.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        redo: bool,
     },
     /// Has a model look for issues.
     Analyze {
@@ -173,8 +176,11 @@ impl Workspace {
     pub async fn perform(&self, task: &Task, by: &str, course: &Course) -> Result<Value> {
         match task {
             Task::Policies { page } => told(&self.policies(page, course).await?),
-            Task::Policy { page, source, language } => {
+            Task::Policy { page, source, language, redo: false } => {
                 told(&Told::of(&self.policy(page, source, *language, course).await?))
+            }
+            Task::Policy { page, source, language, redo: true } => {
+                told(&Told::of(&self.redo_policy(page, source, *language, course).await?))
             }
             Task::Analyze { page, again } => told(&self.analyze(page, *again, by, course).await?),
             Task::Issues { page, filter } => self.list_issues(page, filter, course).await,

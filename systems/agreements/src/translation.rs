@@ -5,7 +5,7 @@ use keyward_models::{Models, Receipt, split_markdown};
 use serde::Deserialize;
 
 use crate::document::Made;
-use crate::{Activity, Course, Document, Result, prompts};
+use crate::{Activity, Course, Document, Result, fidelity, prompts};
 
 #[derive(Deserialize)]
 struct Translation {
@@ -13,7 +13,12 @@ struct Translation {
     markdown: String,
 }
 
-/// Translates a document: long ones are split at headings, and joined again.
+/// How often a model is asked again for a part whose translation cannot be used.
+const RETRIES_MAX: u32 = 2;
+
+/// Translates a document: long ones are split at headings, and joined again. A translation that is cut, or
+/// lacks something of the original, is shown to the model with what is wrong; if that does not help, it is
+/// an error.
 pub(crate) async fn translate(
     models: &Models,
     original: &Document,
@@ -41,7 +46,8 @@ pub(crate) async fn translate(
             ("text", text),
         ])?;
         request.schema = Some(prompts::translation_schema());
-        let (translation, receipt) = models.json::<Translation>(&request).await?;
+        let check = |made: &Translation| fidelity::check(text, &made.markdown);
+        let (translation, receipt) = models.checked_json(&request, RETRIES_MAX, check).await?;
         // The white space around a part is what holds it apart from its neighbours.
         let before = part.len() - part.trim_start().len();
         content.push_str(&part[..before]);

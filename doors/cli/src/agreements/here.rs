@@ -137,13 +137,26 @@ impl Here {
                 return Ok(made);
             }
             let (page, source) = (page.clone(), source.clone());
-            self.task(Task::Policy { page, source, language }, output).await?;
+            self.task(Task::Policy { page, source, language, redo: false }, output).await?;
         }
         let made = self.workspace.cached_policy(page, source, language).await?;
         made.ok_or_else(|| {
             let message = format!("{source} changes faster than it can be read");
             Failure::new(Exit::Unavailable, "unavailable", message).hint("Try again later.")
         })
+    }
+
+    pub async fn redo_policy(
+        &mut self,
+        page: &PageId,
+        source: &SourceId,
+        language: Option<Language>,
+        output: &Output,
+    ) -> Result<Document> {
+        let (of_page, of_source) = (page.clone(), source.clone());
+        let task = Task::Policy { page: of_page, source: of_source, language, redo: true };
+        self.task(task, output).await?;
+        self.policy(page, source, language, output).await
     }
 
     pub async fn last_analysis(&self, page: &PageId) -> Result<Option<Analysis>> {

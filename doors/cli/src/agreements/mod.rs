@@ -204,6 +204,17 @@ impl Desk {
         either!(self, it => it.policy(page, source, language, output))
     }
 
+    /// The same, made again also if it is there.
+    pub async fn redo_policy(
+        &mut self,
+        page: &PageId,
+        source: &SourceId,
+        language: Option<Language>,
+        output: &Output,
+    ) -> Result<Document> {
+        either!(self, it => it.redo_policy(page, source, language, output))
+    }
+
     /// Has a model look for issues.
     pub async fn analyze(
         &mut self,

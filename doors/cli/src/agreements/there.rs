@@ -239,6 +239,31 @@ impl There {
         read(&self.made(sent, output).await?)
     }
 
+    /// The same, made again also if it is there, which needs `write`.
+    pub async fn redo_policy(
+        &self,
+        page: &PageId,
+        source: &SourceId,
+        language: Option<Language>,
+        output: &Output,
+    ) -> Result<Document> {
+        let path = self.of_page(page).of("policies").of(source.as_str());
+        let query = Query::default()
+            .add("language", language.map(Language::as_str))
+            .add("redo", Some(true))
+            .add("wait_ms", Some(0));
+        let sent = Sent::post(path.asking(&query).as_str(), "").accept("application/json");
+        match self.send(sent).await? {
+            Answered::Done(body) => read(&body),
+            Answered::Accepted(job) => {
+                // Asked for once: the same request again would have it made once more. Others may wait
+                // for the same job, so it is not ours to cancel.
+                self.watch(job, false, output).await?;
+                self.policy(page, source, language, output).await
+            }
+        }
+    }
+
     pub async fn last_analysis(&self, page: &PageId) -> Result<Option<Analysis>> {
         let path = self.of_page(page).of("analysis");
         match self.ask(Sent::get(path.as_str())).await {

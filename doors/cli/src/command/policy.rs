@@ -33,11 +33,15 @@ enum Action {
 /// commands at once wait for each other. What was made of an older file is never printed. With --json the
 /// document as it is kept, with what a model made of it.
 ///
+/// With --redo it is read or translated again, also if that was done: for a text that turned out to be wrong.
+/// Other translations are kept, unless the original comes out with another text.
+///
 /// Translating needs a model: [agreements.NAME.models] in the config file.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward policy get supply-2026 terms.pdf
   keyward policy get supply-2026 terms.pdf --language fr > terms.fr.md
+  keyward policy get supply-2026 terms.pdf --language fr --redo
   keyward policy get supply-2026 terms.pdf --html > terms.html
   keyward policy get supply-2026 terms.pdf --json | jq -r .title"#)]
 pub struct Get {
@@ -50,6 +54,9 @@ pub struct Get {
     /// In this language, by its code of ISO 639-1, such as fr [default: the one it was written in]
     #[arg(long, value_name = "CODE", value_parser = language)]
     language: Option<Language>,
+    /// Read or translate it again, also if it is there
+    #[arg(long)]
+    redo: bool,
     /// As HTML that is safe to show
     #[arg(long, conflicts_with = "json")]
     html: bool,
@@ -63,8 +70,11 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
 }
 
 async fn show(get: Get, desk: &mut Desk, output: &mut Output) -> Result {
-    let Get { page, source, language, html } = get;
-    let document = desk.policy(&page, &source, language, output).await?;
+    let Get { page, source, language, redo, html } = get;
+    let document = match redo {
+        true => desk.redo_policy(&page, &source, language, output).await?,
+        false => desk.policy(&page, &source, language, output).await?,
+    };
     if output.json() {
         return output.write_json(&document);
     }

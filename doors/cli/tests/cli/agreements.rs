@@ -156,8 +156,8 @@ fn a_model_translates_once_for_all_commands() {
         ollama.release();
         asking.into_iter().map(|asking| asking.join().unwrap()).collect()
     });
-    assert!(answers[0].starts_with("In French: # Terms of payment"), "{}", answers[0]);
-    assert!(answers[1].starts_with("In German: "), "{}", answers[1]);
+    assert!(answers[0].starts_with("In French.\n\n# Terms of payment"), "{}", answers[0]);
+    assert!(answers[1].starts_with("In German."), "{}", answers[1]);
     assert_eq!((&answers[0], &answers[1]), (&answers[2], &answers[3]));
     assert_eq!(ollama.asked().len(), 2);
     let document = kw.json(&["policy", "get", "supply", "terms.md", "--language", "fr", "--json"]);
@@ -231,7 +231,7 @@ fn a_task_whose_worker_was_killed_is_taken_over() {
     ollama.wait_for(2);
     ollama.release();
     kw.ok(&["job", "watch", &id]);
-    assert!(kw.ok(&get).starts_with("In French: "));
+    assert!(kw.ok(&get).starts_with("In French."));
     assert_eq!(ollama.asked().len(), 2);
     working.terminate();
     assert_eq!(working.ended(), Some(0));
@@ -292,4 +292,52 @@ fn a_file_that_cannot_be_read_is_told_of() {
     let told = kw.fails(14, &with(&["policy", "get", "supply", "broken.pdf"]));
     assert!(told.starts_with("error: "), "{told}");
     kw.fails(14, &with(&["policy", "get", "supply", "picture.pdf"]));
+}
+
+#[test]
+fn pages_are_locked_by_the_names_that_the_guide_gives() {
+    let ollama = Ollama::start();
+    let kw = declared(&ollama, "");
+    let exec = |path: &'static str| ["lock", "exec", "supply", path, "--no-wait", "--", "true"];
+    // The config file says that it is a workspace, before there is anything in it.
+    let told = kw.fails(2, &exec("drafts"));
+    assert!(told.contains("the lock tree agreements has policies"), "{told}");
+    kw.fails(2, &exec("policy"));
+    ollama.hold();
+    let asking = kw.start(&["policy", "get", "supply", "terms.md", "--language", "fr"]);
+    ollama.wait_for(1);
+    for path in ["policy:terms.md:fr", "policies:terms.md:fr", "policy:terms.md", "policies"] {
+        kw.fails(12, &exec(path));
+    }
+    for path in ["policy:terms.md:de", "policy:data.html", "issues", "issue:7"] {
+        kw.ok(&exec(path));
+    }
+    ollama.release();
+    assert_eq!(asking.ended(), Some(0));
+    kw.ok(&exec("policy:terms.md:fr"));
+    // The store says it itself, where no config file does.
+    let elsewhere = Sandbox::new();
+    let store = format!("embedded:{}", kw.path("data").display());
+    let told = elsewhere.fails(2, &[&["-s", &store][..], &exec("drafts")].concat());
+    assert!(told.contains("the lock tree agreements has policies"), "{told}");
+    elsewhere.ok(&[&["-s", &store][..], &exec("policy:terms.md")].concat());
+    elsewhere.ok(&exec("drafts"));
+}
+
+#[test]
+fn a_translation_is_made_again_and_the_others_are_kept() {
+    let ollama = Ollama::start();
+    let kw = declared(&ollama, "");
+    let get = |more: &[&'static str]| {
+        kw.json(&[&["policy", "get", "supply", "terms.md", "--json"], more].concat())
+    };
+    let (french, german) = (get(&["--language", "fr"]), get(&["--language", "de"]));
+    let again = get(&["--language", "fr", "--redo"]);
+    assert_ne!(again["created"], french["created"]);
+    assert_eq!(ollama.asked().len(), 3);
+    let original = get(&["--redo"]);
+    assert_eq!(original["original"], true);
+    assert_eq!(get(&["--language", "fr"]), again);
+    assert_eq!(get(&["--language", "de"]), german);
+    assert_eq!(ollama.asked().len(), 3);
 }

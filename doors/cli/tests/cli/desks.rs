@@ -87,7 +87,12 @@ fn the_same_commands_work_through_a_server() {
     assert_eq!(ok(&["page", "list", "--text"]), "empty   Nothing yet\nsupply  Supply of bread\n");
     assert_eq!(lines(&ok(&["page", "policies", "supply"])).len(), 3);
     let got = ok(&["policy", "get", "supply", "terms.md", "--language", "fr"]);
-    assert!(got.starts_with("In French: # Terms of payment"), "{got}");
+    assert!(got.starts_with("In French.\n\n# Terms of payment"), "{got}");
+    let again = ok(&["policy", "get", "supply", "terms.md", "--language", "fr", "--redo"]);
+    assert_eq!((again, ollama.asked().len()), (got, 2));
+    ok(&["lock", "exec", "supply", "policy:terms.md:fr", "--", "true"]);
+    let told = fails(2, &["lock", "exec", "supply", "drafts", "--", "true"]);
+    assert!(told.contains("the lock tree agreements has policies"), "{told}");
     let html = ok(&["policy", "get", "supply", "data.html", "--html"]);
     assert!(html.contains("Data protection") && !html.contains("alert"), "{html}");
     let told = ok(&["issue", "analyze", "supply"]);

@@ -49,8 +49,10 @@ impl Stage {
     fn task(self) -> Task {
         let (page, source) = (page("p1"), source("leave"));
         match self {
-            Self::Extracting => Task::Policy { page, source, language: None },
-            Self::Translating => Task::Policy { page, source, language: Some(language("fr")) },
+            Self::Extracting => Task::Policy { page, source, language: None, redo: false },
+            Self::Translating => {
+                Task::Policy { page, source, language: Some(language("fr")), redo: false }
+            }
             Self::Analyzing => Task::Analyze { page, again: false },
         }
     }

@@ -10,4 +10,6 @@ mod killed;
 mod levels;
 mod once;
 mod purging;
+mod redoing;
 mod tasks;
+mod translating;

@@ -21,7 +21,12 @@ on_every_engine!(
 );
 
 fn translate() -> Task {
-    Task::Policy { page: page("p1"), source: source("leave"), language: Some(language("fr")) }
+    Task::Policy {
+        page: page("p1"),
+        source: source("leave"),
+        language: Some(language("fr")),
+        redo: false,
+    }
 }
 
 async fn a_job_tells_what_it_is_doing_and_then_its_result(place: Place) {
@@ -108,7 +113,8 @@ async fn hostile_files_end_in_a_trace_that_says_why(place: Place) {
     assert_eq!(desk.uploads.page(&id).await.unwrap().unwrap().attachments.len(), 4);
     let (stop, working) = desk.work();
     for (name, _, code) in files {
-        let task = Task::Policy { page: id.clone(), source: source(name), language: None };
+        let task =
+            Task::Policy { page: id.clone(), source: source(name), language: None, redo: false };
         let submitted = desk.workspace.submit(task, "ada", None).await.unwrap();
         let statuses: Vec<_> = desk.workspace.jobs().watch(submitted.id()).collect().await;
         let last = statuses.last().unwrap().as_ref().unwrap();

@@ -20,7 +20,8 @@ use crate::output::Output;
 /// A lock is on paths below a ROOT, which is any key of the store: keyward lock exec page:7 issues
 /// keeps others from the issues of page:7, from each of them (issues:4), and from the whole page;
 /// without a path, the lock is on the whole root. If the schema declares a lock tree for the root,
-/// only its paths can be locked, by the names it gives them.
+/// only its paths can be locked, by the names it gives them. So it is for the pages of a workspace:
+/// policies, policy:SOURCE, policy:SOURCE:LANGUAGE, issues and issue:ID.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward lock exec nightly -- ./backup.sh

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use keyward::agreements::{Catalog, Document, Error, PageId, SourceId, Task};
+use keyward::agreements::{Catalog, Document, Error, Task};
 use keyward::extract::Language;
 use keyward::queue::{Job, Status, Submitted};
 
@@ -40,6 +40,15 @@ pub(crate) struct Wanted<'w> {
     pub language: Option<&'w str>,
 }
 
+/// How a policy is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Making {
+    /// How long the caller waits for it.
+    pub wait: Duration,
+    /// Whether it is made again, also if it is there and up to date.
+    pub redo: bool,
+}
+
 /// A policy in a language, if it was made and is up to date. Only reads: what is missing is made by
 /// [`make`], which costs something and needs more than the permission to read.
 pub(crate) async fn made(
@@ -63,22 +72,24 @@ pub(crate) async fn made(
     })
 }
 
-/// A policy in a language. If it is not there yet, a job makes it, which all who ask for the same share.
+/// A policy in a language. If it is not there yet, or is made again, a job makes it, which all who ask for the
+/// same meanwhile share.
 pub(crate) async fn make(
     who: &Identity,
     app: &App,
     name: &str,
     wanted: Wanted<'_>,
-    wait: Duration,
+    making: Making,
 ) -> Result<Asked<Document>> {
     let kept = reach(who, app, name, Need::Write)?;
     let (page, source) = (page_id(wanted.page)?, source_id(wanted.source)?);
     let language = wanted.language.map(language).transpose()?;
+    let Making { wait, mut redo } = making;
     let until = Instant::now() + wait;
     loop {
         match kept.workspace.cached_policy(&page, &source, language).await {
-            Ok(Some(document)) => return Ok(Asked::Made(document)),
-            Ok(None) => {}
+            Ok(Some(document)) if !redo => return Ok(Asked::Made(document)),
+            Ok(_) => {}
             Err(error) => {
                 if matches!(error, Error::UnknownPolicy { .. }) {
                     // What was made of it before it was gone is removed in the background.
@@ -87,33 +98,25 @@ pub(crate) async fn make(
                 return Err(error.into());
             }
         }
-        let id = making(kept, &page, &source, language).await?;
+        let (page, source) = (page.clone(), source.clone());
+        let id = submitted(kept, Task::Policy { page, source, language, redo }).await?;
         touch(who, &id);
         let left = until.saturating_duration_since(Instant::now());
         let job = ended(who, app, kept, &id, left).await?;
         match &job.status {
             Status::Activity(_) => return Ok(Asked::Making(Box::new(job))),
             Status::Trace(trace) => return Err(failed(&trace.message, &job.id)),
-            // What it made may be out of date again.
-            Status::Result(_) => {}
+            // What it made may be out of date again. It was made again once, in any case.
+            Status::Result(_) => redo = false,
         }
     }
 }
 
 /// The job that makes a policy: the one that is under way, else a new one.
-async fn making(
-    kept: &Kept,
-    page: &PageId,
-    source: &SourceId,
-    language: Option<Language>,
-) -> Result<String> {
-    let mut hasher = blake3::Hasher::new();
-    for part in [page.as_str(), source.as_str(), language.map_or("", Language::as_str)] {
-        hasher.update(&(part.len() as u64).to_be_bytes());
-        hasher.update(part.as_bytes());
-    }
-    let name = &hasher.finalize().to_hex()[..32];
-    let task = Task::Policy { page: page.clone(), source: source.clone(), language };
+async fn submitted(kept: &Kept, task: Task) -> Result<String> {
+    let named = serde_json::to_vec(&task)
+        .map_err(|error| Problem::new("internal", format!("the task has no name: {error}")))?;
+    let name = &blake3::hash(&named).to_hex()[..32];
     for at in 0..TRIES_NAMED {
         let id = format!("policy-{name}-{at}");
         let submitted = kept.workspace.submit(task.clone(), SELF, Some(id)).await?;

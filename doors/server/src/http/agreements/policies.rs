@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use super::documents::shown;
 use super::tasks::accepted;
-use crate::api::agreements::policies::{self, Asked, Wanted};
+use crate::api::agreements::policies::{self, Asked, Making, Wanted};
 use crate::api::agreements::reach;
 use crate::app::App;
 use crate::auth::{Identity, Need};
@@ -101,6 +101,9 @@ struct MakeParameters {
     /// For how many milliseconds to wait for what has to be made: up to 25 seconds, and five sixths of the
     /// time that an answer may take; as long as that, if it is left out.
     wait_ms: Option<u64>,
+    /// Whether it is made again, also if it is there and up to date. Other documents of the policy are kept:
+    /// only an original that comes out with another text takes its translations along.
+    redo: Option<bool>,
 }
 
 /// A policy as Markdown.
@@ -166,7 +169,8 @@ async fn show(
 
 /// Extracts a policy, and translates it if a language is named; then returns it as GET does.
 ///
-/// It is made once, however many ask for it, and not again while it is up to date. If that takes longer than
+/// It is made once, however many ask for it, and not again while it is up to date, unless `redo` says so: then
+/// what is there is given out until there is a new one, and stays if that cannot be made. If that takes longer than
 /// is waited, the answer is 202 with the job that does it. A translation costs what the provider of the model
 /// charges.
 #[utoipa::path(
@@ -201,9 +205,9 @@ async fn make(
 ) -> Result<Response<Body>> {
     reach(&who, &app, &name, Need::Write)?;
     content.without_mark(&who)?;
-    let wait = wait(&app, asked.wait_ms);
+    let making = Making { wait: wait(&app, asked.wait_ms), redo: asked.redo.unwrap_or_default() };
     let wanted = Wanted { page: &page, source: &source, language: asked.language.as_deref() };
-    match policies::make(&who, &app, &name, wanted, wait).await? {
+    match policies::make(&who, &app, &name, wanted, making).await? {
         Asked::Made(document) => {
             // A precondition would turn the answer to a POST into 304, which is for reads.
             let mut headers = content.headers().clone();

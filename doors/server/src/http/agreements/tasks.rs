@@ -41,6 +41,8 @@ struct TaskBody {
     source: Option<String>,
     /// The language, of `policy`.
     language: Option<String>,
+    /// Whether it is made again, also if it is there and up to date, of `policy`.
+    redo: Option<bool>,
     /// Whether also if nothing has changed since the last time, of `analyze`.
     again: Option<bool>,
     /// Which issues, of `issues`.

@@ -103,6 +103,7 @@ pub(super) fn make_policy(names: &[&str]) -> (Value, Value) {
         "page": page(),
         "source": text("The id of the policy."),
         "language": language(),
+        "redo": flag("Whether it is extracted or translated again, also if that was done: for a document that turned out to be wrong. The other documents of the policy are kept."),
         "wait": wait(),
     });
     let output = gives(with(document(), json!({ "job": job_schema() })), &[]);

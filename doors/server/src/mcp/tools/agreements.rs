@@ -10,7 +10,7 @@ use super::agreement_schemas as schemas;
 use super::jobs::ended;
 use super::records::version_condition;
 use super::{Call, Done, Effect, beginning, named_or_only, required, tool};
-use crate::api::agreements::policies::{self, Asked, Wanted};
+use crate::api::agreements::policies::{self, Asked, Making, Wanted};
 use crate::api::agreements::{self, analysis, issues, page_id, pages, tasks};
 use crate::app::App;
 use crate::auth::{Identity, Need};
@@ -61,11 +61,11 @@ pub(super) fn tools(app: &App, who: &Identity) -> Vec<Tool> {
                 "agreement_make_policy",
                 "Extract or translate a policy",
                 "Extracts a policy that is attached to a page, translates it if a language is named, and \
-                 returns it as agreement_read_policy does. It is made once and kept; a translation may cost \
-                 money. It goes on in the background; with wait, the answer comes when it is done, or after \
+                 returns it as agreement_read_policy does. It is made once and kept, unless redo asks for \
+                 it again; a translation may cost money. It goes on in the background; with wait, the answer comes when it is done, or after \
                  that time."
                     .to_owned(),
-                Effect::Sets,
+                Effect::Changes,
                 schemas::make_policy(&writes),
             ),
             tool(
@@ -131,10 +131,11 @@ pub(super) async fn make_policy(call: &Call) -> Result<Done> {
     let page = required(arguments.take_text("page")?, "page")?;
     let source = required(arguments.take_text("source")?, "source")?;
     let language = arguments.take_text("language")?;
-    let wait = wait(call, &mut arguments)?;
+    let redo = arguments.take("redo")?.unwrap_or(false);
+    let how = Making { wait: wait(call, &mut arguments)?, redo };
     arguments.finish()?;
     let wanted = Wanted { page: &page, source: &source, language: language.as_deref() };
-    match policies::make(&call.who, &call.app, &name, wanted, wait).await? {
+    match policies::make(&call.who, &call.app, &name, wanted, how).await? {
         Asked::Made(made) => Ok(document(&made)),
         Asked::Making(job) => making(&job),
     }

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{INBOX, Model, PAGE, POLICY, SHELF, Served};
+use super::{INBOX, Model, PAGE, POLICY, SHELF, Served, TRANSLATION};
 use crate::fixture::{answered, etag, refused, told};
 
 #[tokio::test]
@@ -181,4 +181,81 @@ async fn a_file_that_cannot_be_read_says_why() {
     }
     // The others are read all the same.
     told(200, served.make(&format!("{PAGE}/policies/leave"))).await;
+}
+
+#[tokio::test]
+async fn an_empty_or_cut_translation_is_refused_and_not_kept() {
+    let served = Served::new().await;
+    let at = format!("{PAGE}/policies/leave?language=fr");
+    for (translation, calls, wrong) in
+        [("", 3, "the translation is empty"), ("Chaque personne", 6, "its headings are none")]
+    {
+        served.model.translate_as(translation);
+        // A failure holds the next try back for a moment.
+        let problem = loop {
+            let answer = served.make(&at).send().await.unwrap();
+            let status = answer.status().as_u16();
+            let problem: Value = answer.json().await.unwrap();
+            if problem["code"] != "computation-failed" {
+                assert_eq!(status, 502, "{problem}");
+                break problem;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        };
+        assert_eq!(problem["code"], "model-malformed");
+        assert!(problem["detail"].as_str().unwrap().contains(wrong), "{problem}");
+        assert_eq!(served.model.calls(), calls);
+        refused(404, "not-made", served.server.get(&at)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_translation_is_made_again_and_the_others_are_kept() {
+    let served = Served::new().await;
+    let (french, german) = (
+        format!("{PAGE}/policies/leave?language=fr"),
+        format!("{PAGE}/policies/leave?language=de"),
+    );
+    let first = told(200, served.make(&french)).await;
+    let other = told(200, served.make(&german)).await;
+    let original = told(200, served.server.get(&format!("{PAGE}/policies/leave"))).await;
+    served.model.translate_as(&TRANSLATION.replace("trente", "30"));
+    // Without a word nothing is made again.
+    assert_eq!(told(200, served.make(&format!("{french}&redo=false"))).await, first);
+    let redo = format!("{french}&redo=true");
+    let admin = served.server.admin().await;
+    let reader = json!({ "name": "r", "scopes": ["read:agreements/inbox"] });
+    let reader = served.server.key(&admin, &reader).await;
+    refused(403, "forbidden", served.make(&redo).bearer_auth(&reader.secret)).await;
+    let as_admin = |request: reqwest::RequestBuilder| request.bearer_auth(&admin.secret);
+    assert_eq!(served.model.calls(), 2);
+    let again = told(200, as_admin(served.make(&redo))).await;
+    assert!(again["content"].as_str().unwrap().contains("a 30 jours"), "{again}");
+    assert_eq!(told(200, as_admin(served.server.get(&french))).await, again);
+    assert_eq!(told(200, as_admin(served.server.get(&german))).await, other);
+    // The same text again leaves what was made from it.
+    let at = format!("{PAGE}/policies/leave?redo=true");
+    assert_eq!(told(200, as_admin(served.make(&at))).await, original);
+    assert_eq!(told(200, as_admin(served.server.get(&french))).await, again);
+    assert_eq!(served.model.calls(), 3);
+    // What cannot be made leaves what is there.
+    served.model.translate_as("");
+    refused(502, "model-malformed", as_admin(served.make(&redo))).await;
+    assert_eq!(told(200, as_admin(served.server.get(&french))).await, again);
+    refused(400, "invalid", as_admin(served.make(&format!("{french}&redo=1")))).await;
+}
+
+#[tokio::test]
+async fn all_who_have_a_translation_made_again_share_a_job() {
+    let served = Served::with(Model::held()).await;
+    served.model.let_answer();
+    let at = format!("{PAGE}/policies/leave?language=fr");
+    let before = told(200, served.make(&at)).await;
+    let redo = format!("{at}&redo=true&wait_ms=0");
+    let first = told(202, served.make(&redo)).await;
+    assert_eq!(told(202, served.make(&redo)).await["id"], first["id"]);
+    assert_eq!(told(200, served.server.get(&at)).await, before, "it is given out meanwhile");
+    served.model.let_answer();
+    served.ended(&first).await;
+    assert_eq!(served.model.calls(), 2);
 }

@@ -4,11 +4,12 @@ mod attack;
 mod background;
 mod documents;
 mod issues;
+mod locks;
 mod pages;
 mod starting;
 mod tasks;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use keyward::Data;
 use keyward::models::{Asked, Models, Options, Provider, Request, Scripted};
@@ -31,11 +32,16 @@ pub const SHELF: &str = "/v1/agreements/shelf";
 pub const POLICY: &str = "# Leave\n\nEverybody who works here has thirty days of leave in every \
                           year, and nobody has to say why they take it.\n";
 
+/// The same in French.
+pub const TRANSLATION: &str = "# Congé\n\nChaque personne qui travaille ici a trente jours de congé par \
+                               an, et n'a pas à dire pourquoi elle les prend.";
+
 /// A model that answers by rule, when it is let.
 #[derive(Clone)]
 pub struct Model {
     scripted: Scripted,
     gate: Arc<Semaphore>,
+    translation: Arc<Mutex<String>>,
 }
 
 impl Model {
@@ -48,7 +54,15 @@ impl Model {
 
     /// One that answers when it is let.
     pub fn held() -> Self {
-        Self { scripted: Scripted::new(answer), gate: Arc::new(Semaphore::new(0)) }
+        let translation = Arc::new(Mutex::new(TRANSLATION.to_owned()));
+        let told = translation.clone();
+        let scripted = Scripted::new(move |request| answer(request, &told.lock().unwrap()));
+        Self { scripted, gate: Arc::new(Semaphore::new(0)), translation }
+    }
+
+    /// From now on this is what it takes for a translation.
+    pub fn translate_as(&self, translation: &str) {
+        translation.clone_into(&mut self.translation.lock().unwrap());
     }
 
     /// Lets it answer once more.
@@ -79,10 +93,10 @@ impl Provider for Model {
 }
 
 /// A translation, or an issue with an excerpt of the policy.
-fn answer(request: &Request) -> keyward::models::Result<String> {
+fn answer(request: &Request, translation: &str) -> keyward::models::Result<String> {
     let schema = request.schema.as_ref().map(ToString::to_string).unwrap_or_default();
     Ok(match schema.contains("markdown") {
-        true => json!({ "title": "Congé", "markdown": "# Congé\n\nTrente jours." }),
+        true => json!({ "title": "Congé", "markdown": translation }),
         false => json!({ "issues": [{
             "title": "Leave is not the same",
             "severity": 3,

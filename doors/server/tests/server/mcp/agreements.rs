@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::{Agent, messages};
-use crate::agreements::{Model, PAGE, POLICY, Served};
+use crate::agreements::{Model, PAGE, POLICY, Served, TRANSLATION};
 use crate::fixture::{Running, answered, told};
 
 fn of_agreements(names: Vec<String>) -> Vec<String> {
@@ -91,6 +91,11 @@ async fn a_policy_is_listed_read_and_translated() {
     let french = json!({ "source": "leave", "language": "fr", "wait": 20 });
     let read = agent.call("agreement_make_policy", at(french)).await;
     assert_eq!((&read["title"], &read["original"]), (&json!("Congé"), &json!(false)));
+    served.model.translate_as(&TRANSLATION.replace("trente", "30"));
+    let redo = json!({ "source": "leave", "language": "fr", "redo": true, "wait": 20 });
+    let again = agent.call("agreement_make_policy", at(redo)).await;
+    assert!(again["content"].as_str().unwrap().contains("a 30 jours"), "{again}");
+    assert_eq!(served.model.calls(), 2);
     let said = agent.refused("agreement_read_policy", at(json!({ "source": "none" }))).await;
     assert!(said.starts_with("unknown-policy: ") && said.contains("without source"), "{said}");
     let said = agent.refused("agreement_read_policy", json!({ "page": "nda" })).await;
