@@ -26,8 +26,7 @@ pub struct Document {
     pub title: String,
     /// Its text, in Markdown.
     pub content: String,
-    /// Which state of the attachment it was made of.
-    #[serde(serialize_with = "keyward_engine::moment::serialize")]
+    /// Which state of the attachment it was made of, as exact as its source tells it: the two are compared.
     pub modified: Timestamp,
     /// How a model made it; nothing, if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

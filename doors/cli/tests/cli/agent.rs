@@ -567,6 +567,6 @@ fn a_limit_that_the_config_file_raises_holds_for_the_command_too() {
     assert_eq!(got.trim_end(), value);
     // The whole store, as entries.
     let entries = kw.ok(&["export"]);
-    kw.run_with(&["-s", "embedded:./third", "import"], entries).ok();
+    kw.run_with(&["-s", "embedded:./third", "import", "--raw"], entries).ok();
     assert_eq!(kw.ok(&["-s", "embedded:./third", "agent", "get", "large"]).trim_end(), value);
 }

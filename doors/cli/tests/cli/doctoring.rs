@@ -34,18 +34,18 @@ fn a_unique_value_of_two_records_is_for_a_person_to_decide() {
         kw.read("keyward.schema.toml").replace("\"title\"\n", "\"title\"\nunique = true\n");
     kw.write("keyward.schema.toml", &unique);
     for n in 1..5 {
-        kw.ok(&["put", &format!("notes:n{n}"), &format!(r#"{{"title":"t{n}"}}"#)]);
+        kw.ok(&["put", "--raw", &format!("notes:n{n}"), &format!(r#"{{"title":"t{n}"}}"#)]);
     }
     kw.ok(&["migrate", "--yes"]);
     kw.ok(&["doctor"]);
-    kw.ok(&["put", "notes:twin", r#"{"title":"t1"}"#]);
+    kw.ok(&["put", "--raw", "notes:twin", r#"{"title":"t1"}"#]);
     for repair in [&["doctor"][..], &["doctor", "--repair"]] {
         let told = kw.run(repair).ended(10);
         assert!(told.starts_with("duplicate-value index:by_title:t1: "), "{told}");
         assert!(told.contains("notes:twin and notes:n1 both have this unique value"), "{told}");
         assert!(!told.contains("--repair mends it"), "{told}");
     }
-    kw.ok(&["del", "notes:twin"]);
+    kw.ok(&["del", "--raw", "notes:twin"]);
     kw.ok(&["doctor"]);
 }
 
@@ -65,7 +65,7 @@ fn a_store_without_a_schema_is_looked_at() {
     assert!(told.contains("there is no store"), "{told}");
     kw.ok(&["put", "a:b", "1"]);
     assert_eq!(kw.ok(&["doctor"]), "main: 1 keys, all well (no schema to compare with)\n");
-    kw.ok(&["put", "index:nobody:x:a:b", "null"]);
+    kw.ok(&["put", "--raw", "index:nobody:x:a:b", "null"]);
     let told = kw.run(&["doctor", "--probe"]).ended(10);
     assert!(told.starts_with("unknown-index index:nobody:x:a:b: "), "{told}");
     let mended = kw.json(&["doctor", "--repair", "--json"]);
@@ -75,7 +75,7 @@ fn a_store_without_a_schema_is_looked_at() {
 #[test]
 fn what_has_expired_is_counted_and_reclaimed() {
     let kw = notes();
-    kw.ok(&["put", "notes:short", "{}", "--ttl", "1ms"]);
+    kw.ok(&["put", "--raw", "notes:short", "{}", "--ttl", "1ms"]);
     std::thread::sleep(std::time::Duration::from_millis(50));
     let told = kw.ok(&["doctor"]);
     assert!(told.contains("1 expired entries still take space"), "{told}");

@@ -195,7 +195,7 @@ fn values_are_edited_or_given_to_a_command() {
 fn a_dry_run_says_how_many_of_its_problems_it_shows() {
     let kw = notes();
     let line = |n| format!("{{\"key\":\"notes:homeless{n}\",\"value\":{{}}}}\n");
-    kw.run_with(&["import"], (0..7).map(line).collect::<String>()).ok();
+    kw.run_with(&["import", "--raw"], (0..7).map(line).collect::<String>()).ok();
     kw.write("keyward.schema.toml", &SCHEMA.replace("notes:{id}", "user:{user}:notes:{id}"));
     let rekey = ["migrate", "rekey", "notes", "--from", "notes:{id}", "--field", "user=user"];
     let told = kw.ok(&rekey);

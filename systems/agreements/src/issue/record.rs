@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(
             json.as_str(),
             format!(
-                r#"{{"id":"{id}","created":"1970-01-01T00:00:00.000000Z","updated":"1970-01-01T00:00:00.000000Z","state":"pending","severity":3,"title":"t","description":[],"annotations":"","archived":false,"stale":false,"resolvedAt":"1970-01-01T00:00:00Z","history":[{{"id":"{event}","at":"1970-01-01T00:00:00Z","who":"ada","change":{{"what":"created"}}}}],"historyDropped":2}}"#
+                r#"{{"id":"{id}","created":"1970-01-01T00:00:00.000000Z","updated":"1970-01-01T00:00:00.000000Z","state":"pending","severity":3,"title":"t","description":[],"annotations":"","archived":false,"stale":false,"resolvedAt":"1970-01-01T00:00:00.000000Z","history":[{{"id":"{event}","at":"1970-01-01T00:00:00.000000Z","who":"ada","change":{{"what":"created"}}}}],"historyDropped":2}}"#
             )
         );
         let key = Key::parse("p:issue:i").unwrap();

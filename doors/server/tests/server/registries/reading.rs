@@ -26,7 +26,7 @@ async fn a_registry_is_listed_and_tells_how_it_stands() {
 async fn a_registry_with_a_schedule_tells_when_it_is_due() {
     let served = Served::with(json!({ "schedule": { "cron": "0 16 * * *" } })).await;
     let due = told(200, served.server.get(AT)).await["nextRun"].as_str().unwrap().to_owned();
-    assert!(due.ends_with("T16:00:00Z"), "{due}");
+    assert!(due.ends_with("T16:00:00.000000Z"), "{due}");
 }
 
 #[tokio::test]
