@@ -39,6 +39,8 @@ struct Inner {
     auth: Auth,
     audit: Audit,
     audit_log: AuditLog,
+    /// The stores that only the server itself uses, by what for.
+    own_stores: Vec<(&'static str, Store)>,
     throttle: Throttle,
     usage: Option<Usage>,
     clock: Arc<dyn Clock>,
@@ -82,7 +84,12 @@ impl App {
         };
         let keeping = Keeping { time: config.audit_kept, bytes_max: config.audit_bytes_max };
         let (audit, scribe) = audit::open(audit_store.clone(), clock.clone(), keeping, run.clone());
+        let own = [
+            config.control.is_some().then(|| ("control", control.clone())),
+            config.audit.is_some().then(|| ("audit", audit_store.clone())),
+        ];
         let app = Self(Arc::new(Inner {
+            own_stores: own.into_iter().flatten().collect(),
             schema: data.schema().clone(),
             stores,
             registries,
@@ -156,6 +163,11 @@ impl App {
     /// Where acts are read.
     pub fn audit_log(&self) -> &AuditLog {
         &self.0.audit_log
+    }
+
+    /// The stores that only the server itself uses, by what for.
+    pub fn own_stores(&self) -> impl Iterator<Item = (&str, &Store)> {
+        self.0.own_stores.iter().map(|(name, store)| (*name, store))
     }
 
     pub fn throttle(&self) -> &Throttle {

@@ -118,12 +118,17 @@ async fn write(store: &Store) -> keyward::Result<()> {
     };
     let put = Put { expiry, ..Put::new(Json::from_integer(1)) };
     match store.put(key.clone(), put).await {
-        // A store of another server, of which we may not write the machinery: it answers.
-        Err(error) if matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::Unsupported) => {
-            store.get(&key).await.map(drop)
-        }
+        // A store of another server, of whose own keys we reach none: it answers.
+        Err(error) if is_refused(&error) => match store.get(&key).await {
+            Err(error) if is_refused(&error) => Ok(()),
+            read => read.map(drop),
+        },
         written => written.map(drop),
     }
+}
+
+fn is_refused(error: &keyward::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::Reserved | ErrorKind::Unsupported)
 }
 
 /// What is answered. Anybody may ask, so it says no more than the kind of the error; the whole error

@@ -38,7 +38,7 @@ impl SparedRoots {
         let marked = marked.filter(|(mark, _)| mark.key.as_bytes().len() <= limits.key_bytes_max);
         let (checks, keys): (Vec<_>, Vec<Key>) = marked.unzip();
         let bytes: usize = checks.iter().map(|check| check.key.as_bytes().len()).sum();
-        let fits = first + 2 * keys.len() <= limits.commit_keys_max
+        let fits = first + 2 * keys.len() + ROOM_KEYS <= limits.commit_keys_max
             && commit.size() + bytes <= limits.commit_bytes_max;
         if store.capabilities().tier() == Tier::Atomic && fits {
             commit.checks.extend(checks);
@@ -65,6 +65,8 @@ impl SparedRoots {
     }
 }
 
+/// How many keys are left for what else a commit may carry: marks of requests, messages.
+const ROOM_KEYS: usize = 64;
 /// How many marks of roots are read at once.
 const CHECKED_AT_ONCE: usize = 1_000;
 

@@ -240,6 +240,11 @@ impl Catalog {
         self.next_token = self.next_token.max(token.saturating_add(1));
     }
 
+    /// Whether a mark was written by a later catalog than this one.
+    pub fn is_behind(&self, mark: u64) -> bool {
+        mark > self.mark
+    }
+
     /// The mark, if it was raised since the catalog was read.
     pub fn raised(&self) -> Option<u64> {
         self.is_raised.then_some(self.mark)

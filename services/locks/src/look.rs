@@ -108,6 +108,11 @@ impl Root {
         let read = Catalog::read(self.key(), entry.as_ref());
         let version = entry.map(|entry| entry.version);
         let (catalog, lost) = match (read, mark.token_max) {
+            // A catalog that is behind its mark is an older one that somebody put back.
+            (Ok(mut catalog), Some(lost)) if version.is_some() && catalog.is_behind(lost) => {
+                catalog.skip(lost);
+                (catalog, Some(lost))
+            }
             (Ok(catalog), _) if version.is_some() => (catalog, None),
             (Err(Unread::Refused(error)), _) => return Err(error),
             (Ok(_) | Err(Unread::Damaged(_)), Some(lost)) => (Catalog::after(lost), Some(lost)),

@@ -111,11 +111,11 @@ impl Root {
         known: Option<(Version, Catalog)>,
         outruns: bool,
     ) -> Result<bool> {
-        let (version, mut catalog) = match known {
-            Some((version, catalog)) => (Some(version), catalog),
+        let (version, mut catalog, lost) = match known {
+            Some((version, catalog)) => (Some(version), catalog, None),
             None => {
-                let look = self.look().await?;
-                (look.version, look.catalog)
+                let Look { version, catalog, lost, mark, .. } = self.look().await?;
+                (version, catalog, lost.map(|lost| (lost, mark)))
             }
         };
         let removed = catalog.take_out(which);
@@ -123,8 +123,17 @@ impl Root {
             self.saw_queue(&catalog);
             return Ok(true);
         }
+        // Whoever writes a catalog that was lost first revokes what the lost one had granted.
+        if let Some((lost, _)) = &lost
+            && !self.revoke(*lost, &catalog).await?
+        {
+            return Ok(false);
+        }
         // Written even if nothing is removed: commits that check the earlier version are refused.
         let mut commit = self.replacing(version.as_ref(), &catalog)?;
+        if let Some((_, mark)) = lost.filter(|_| self.shared.is_atomic()) {
+            commit.checks.push(mark.unchanged);
+        }
         if self.shared.is_atomic() {
             for claim in &removed {
                 commit =

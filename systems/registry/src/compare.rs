@@ -192,7 +192,10 @@ impl Comparison {
     }
 
     /// What has to be done, when all contents were read.
-    pub fn conclude(mut self) -> Compared {
+    ///
+    /// `is_first` says that no run came to an end before: only then is an entry of version 1 deleted that no
+    /// file has the title of. Later ones may be what an earlier run left alone.
+    pub fn conclude(mut self, is_first: bool) -> Compared {
         let mut problems = self.files.problems;
         // A policy without a title is one whose content was refused.
         self.wanted.retain(|wanted| wanted.title.is_some());
@@ -202,7 +205,8 @@ impl Comparison {
             kept.entry(title).or_default().push(wanted.name.clone());
         }
         let by_title = self.by_title;
-        let moved = match_titles(&self.wanted, &kept, by_title, &mut self.gone, &mut problems);
+        let titles = Titles { wanted: &self.wanted, kept: &kept, is_first };
+        let moved = titles.matched(by_title, &mut self.gone, &mut problems);
         self.gone.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         let mut renamed: HashMap<&str, VecDeque<&str>> = HashMap::new();
         for gone in self.gone.iter().filter(|gone| !gone.sha.is_empty()) {
@@ -258,28 +262,36 @@ impl Wanted {
     }
 }
 
-/// Which new policy an entry of version 1 belongs to, by its title. What belongs to none is gone, unless
-/// its file may be one of those that could not be read, or one that the registry has already: an earlier
-/// run may have left the entry alone because it could not tell which, and only a person can.
-fn match_titles(
-    wanted: &[Wanted],
-    kept: &HashMap<String, Vec<String>>,
-    by_title: Vec<Gone>,
-    gone: &mut Vec<Gone>,
-    problems: &mut Vec<Problem>,
-) -> HashMap<String, String> {
-    let mut moved = HashMap::new();
-    if by_title.is_empty() {
-        return moved;
-    }
-    let mut titled: HashMap<&str, Vec<&str>> = HashMap::new();
-    for new in wanted.iter().filter(|wanted| wanted.old.is_none()) {
-        titled.entry(new.title.as_deref().unwrap_or_default()).or_default().push(&new.name);
-    }
-    let is_whole = problems.is_empty();
-    for entry in by_title {
-        let fitting = titled.get(&*entry.name).or_else(|| titled.get(&*entry.title));
-        match fitting.map(Vec::as_slice) {
+/// What entries of version 1, which are kept under titles, are compared with.
+struct Titles<'t> {
+    wanted: &'t [Wanted],
+    /// The titles of policies that the registry has already, with their names.
+    kept: &'t HashMap<String, Vec<String>>,
+    is_first: bool,
+}
+
+impl Titles<'_> {
+    /// Which new policy an entry of version 1 belongs to, by its title. What belongs to none is gone, unless
+    /// its file may be one of those that could not be read, or an earlier run may have left the entry alone
+    /// because it could not tell whose it is: only a person can.
+    fn matched(
+        &self,
+        by_title: Vec<Gone>,
+        gone: &mut Vec<Gone>,
+        problems: &mut Vec<Problem>,
+    ) -> HashMap<String, String> {
+        let mut moved = HashMap::new();
+        if by_title.is_empty() {
+            return moved;
+        }
+        let mut titled: HashMap<&str, Vec<&str>> = HashMap::new();
+        for new in self.wanted.iter().filter(|wanted| wanted.old.is_none()) {
+            titled.entry(new.title.as_deref().unwrap_or_default()).or_default().push(&new.name);
+        }
+        let is_whole = problems.is_empty();
+        for entry in by_title {
+            let fitting = titled.get(&*entry.name).or_else(|| titled.get(&*entry.title));
+            match fitting.map(Vec::as_slice) {
             Some([name]) if !moved.contains_key(*name) => {
                 moved.insert((*name).to_owned(), entry.name);
             }
@@ -287,11 +299,11 @@ fn match_titles(
                 entry.name,
                 format!(
                     "this entry of version 1 fits more than one file or is not the only one that \
-                     fits ({}); delete the entry, or give the files other titles",
+                     fits ({}); copy what only it holds, then delete it",
                     names.join(", ")
                 ),
             )),
-            None => match kept.get(&*entry.name).or_else(|| kept.get(&*entry.title)) {
+            None => match self.kept.get(&*entry.name).or_else(|| self.kept.get(&*entry.title)) {
                 Some(names) => problems.push(Problem::new(
                     entry.name,
                     format!(
@@ -300,7 +312,11 @@ fn match_titles(
                         names.join(", ")
                     ),
                 )),
-                None if is_whole => gone.push(entry),
+                None if is_whole && self.is_first => gone.push(entry),
+                None if is_whole => problems.push(Problem::new(
+                    entry.name,
+                    "no file has the title of this entry of version 1; it stays until somebody deletes it",
+                )),
                 None => problems.push(Problem::new(
                 entry.name,
                 "no file that could be read has the title of this entry of version 1; it stays \
@@ -308,8 +324,9 @@ fn match_titles(
                 )),
             },
         }
+        }
+        moved
     }
-    moved
 }
 
 #[cfg(test)]
@@ -340,7 +357,7 @@ mod tests {
             let text = format!("# T {}\n", wanted.name);
             wanted.entitle(&text);
         }
-        comparison.conclude()
+        comparison.conclude(true)
     }
 
     fn told(compared: &Compared) -> Vec<String> {
@@ -397,7 +414,7 @@ mod tests {
         comparison.see("linked", &entry("linked", "p/linked.md", 1));
         comparison.see("other", &entry("other", "p/other.md", 1));
         comparison.all_seen();
-        assert_eq!(told(&comparison.conclude()), ["delete other"]);
+        assert_eq!(told(&comparison.conclude(true)), ["delete other"]);
     }
 
     #[test]
@@ -408,7 +425,7 @@ mod tests {
         comparison.all_seen();
         comparison.refuse("a.md", "not UTF-8".to_owned());
         comparison.refuse("b.md", "not UTF-8".to_owned());
-        let compared = comparison.conclude();
+        let compared = comparison.conclude(true);
         assert!(compared.steps.is_empty());
         assert_eq!(compared.problems.len(), 2);
     }

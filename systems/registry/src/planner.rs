@@ -154,7 +154,7 @@ impl Registry {
     ) -> Result<Plan> {
         comparison.all_seen();
         let blobs_read = self.read_titles(&mut comparison, seen).await?;
-        let compared = comparison.conclude();
+        let compared = comparison.conclude(before.last_commit.is_none());
         Ok(Plan {
             registry: self.name().to_owned(),
             commit: commit.to_owned(),

@@ -122,7 +122,11 @@ pub(crate) async fn clear_entries(
     let mut pages = Pages::new(app, served, prefix, &sight);
     let mut removed = 0;
     let together_max = together_max(served.store().limits());
-    while let Some(keys) = pages.next(who).await? {
+    // What came to be since was not confirmed: no more is removed than there were.
+    while removed < count
+        && let Some(mut keys) = pages.next(who).await?
+    {
+        keys.truncate(count - removed);
         for some in keys.chunks(together_max) {
             let done = remove(who, served, some, lock).await;
             done.map_err(|problem| problem.with("removed", removed))?;
@@ -135,7 +139,9 @@ pub(crate) async fn clear_entries(
 /// How many keys fit into a commit, however long they are.
 fn together_max(limits: &Limits) -> usize {
     let fitting = limits.commit_bytes_max / limits.key_bytes_max.max(1);
-    limits.commit_keys_max.min(REMOVED_TOGETHER).min(fitting).max(1)
+    // One key is left for the lock.
+    let keys_max = limits.commit_keys_max.saturating_sub(1);
+    keys_max.min(REMOVED_TOGETHER).min(fitting).max(1)
 }
 
 async fn remove(

@@ -11,6 +11,8 @@ use super::messages::Draft;
 use super::queues::{reach, refuse_tasks, touch};
 use super::reach::admit;
 use super::records::contended;
+use super::several;
+use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::idempotency::{Mark, Replay};
 use crate::problem::{Problem, Result};
@@ -186,12 +188,13 @@ fn replayed(commit: &Commit, drafts: &[Draft], replay: Replay) -> Committed {
 /// What some keys hold, in the order of the keys.
 pub(crate) async fn get_many(
     who: &Identity,
+    app: &App,
     served: &Served,
     keys: &[Key],
 ) -> Result<Vec<Option<Entry>>> {
     for key in keys {
         admit(who, served, key, Need::Read)?;
     }
-    let entries = served.store().get_many(keys).await?;
+    let entries = several::read(who, app, served.store(), keys).await?;
     Ok(entries.into_iter().map(keyward::locks::present).collect())
 }

@@ -260,12 +260,16 @@ impl<'t> Fenced<'t> {
 /// Refuses keys of which one is a root of locks, as far as that is known now.
 pub(super) async fn refuse_roots(served: &Served, keys: &[Key]) -> Result<()> {
     let store = served.store();
-    for some in keys.chunks(store.limits().get_keys_max.max(1)) {
-        let marks: Vec<Key> = some.iter().map(|key| Locks::is_no_root(key).key).collect();
-        let found = store.get_many(&marks).await?;
-        let root = some.iter().zip(&found).find(|(_, mark)| mark.is_some());
+    // Where there is no room for the mark of a root, there is no root.
+    let marked = keys.iter().map(|key| (key, Locks::is_no_root(key).key));
+    let fits = |mark: &Key| mark.as_bytes().len() <= store.limits().key_bytes_max;
+    let (keys, marks): (Vec<&Key>, Vec<Key>) = marked.filter(|(_, mark)| fits(mark)).unzip();
+    let at_once = store.limits().get_keys_max.max(1);
+    for (keys, marks) in keys.chunks(at_once).zip(marks.chunks(at_once)) {
+        let found = store.get_many(marks).await?;
+        let root = keys.iter().zip(&found).find(|(_, mark)| mark.is_some());
         if let Some((root, _)) = root {
-            return Err(refused(Reserved { key: root.clone(), keeper: Keeper::Locks }));
+            return Err(refused(Reserved { key: (*root).clone(), keeper: Keeper::Locks }));
         }
     }
     Ok(())

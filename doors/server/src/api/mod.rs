@@ -21,6 +21,7 @@ pub(crate) mod raw;
 pub(crate) mod reach;
 pub(crate) mod records;
 pub(crate) mod registries;
+pub(crate) mod several;
 pub(crate) mod sight;
 pub(crate) mod spaces;
 pub(crate) mod users;

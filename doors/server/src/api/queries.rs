@@ -3,9 +3,10 @@
 use keyward::Key;
 use keyward::records::{
     self, Answer, BUDGET_MAX, Explanation, LIMIT_MAX, Listed, Listing, Near, Neighbours, Past,
-    Query, Space, Within,
+    Query, Record, Space, Within,
 };
 
+use super::several;
 use super::spaces::Reached;
 use crate::app::App;
 use crate::auth::Identity;
@@ -120,6 +121,20 @@ where
         answer.read.records += more.read.records;
         answer.read.dropped += more.read.dropped;
     }
+}
+
+/// Some records, in the order of their keys.
+pub(crate) async fn get_many(
+    who: &Identity,
+    app: &App,
+    reached: &Reached<'_>,
+    keys: Vec<Key>,
+) -> Result<Vec<Option<Record>>> {
+    several::refuse_twice(&keys)?;
+    let read = |space: Space| async move { space.get_many(&keys).await };
+    let records = beside(who, app, reached, read).await?;
+    several::check(records.iter().flatten().map(|record| record.value.len()))?;
+    Ok(records)
 }
 
 /// One page of a space's keys.

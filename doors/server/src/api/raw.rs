@@ -9,6 +9,7 @@ use keyward::{
 use super::commits::{Committed, apply};
 use super::locks::Roots;
 use super::reach::{admit_range, admit_raw, runs};
+use super::several;
 use super::sight::Sight;
 use crate::app::App;
 use crate::auth::{Identity, Need, Target};
@@ -49,6 +50,7 @@ pub(crate) fn limits(store: &Store, body_bytes_max: usize) -> Limits {
 /// What some keys hold at one moment, in the order of the keys.
 pub(crate) async fn get_many(
     who: &Identity,
+    app: &App,
     served: &Served,
     keys: &[Key],
 ) -> Result<Vec<Option<Entry>>> {
@@ -61,7 +63,7 @@ pub(crate) async fn get_many(
         let detail = format!("the store reads up to {most} keys at one moment, not {}", keys.len());
         return Err(Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time."));
     }
-    Ok(served.store().get_many(keys).await?)
+    several::read(who, app, served.store(), keys).await
 }
 
 /// Applies all writes if all checks hold, else none.

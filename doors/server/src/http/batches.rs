@@ -20,8 +20,8 @@ use super::stores::tier;
 use super::text::{self, Object, quoted};
 use super::ttl::TtlText;
 use super::variables::{Values, bindings};
-use crate::api::batches;
 use crate::api::spaces::reach;
+use crate::api::{batches, queries};
 use crate::app::App;
 use crate::auth::Identity;
 use crate::problem::{Problem, ProblemAnswers, Result};
@@ -302,7 +302,7 @@ async fn get_many(
         return Err(Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time."));
     }
     let keys = asked.keys.iter().map(|text| key(text)).collect::<Result<Vec<_>>>()?;
-    let records = reached.space.get_many(&keys).await?;
+    let records = queries::get_many(&who, &app, &reached, keys).await?;
     let records = records.iter().map(|record| match record {
         Some(record) => text::record(record).finish(),
         None => "null".to_owned(),

@@ -274,7 +274,7 @@ async fn get_many(
     content: Content,
 ) -> Result<Response<Body>> {
     let keys = content.read::<KeysBody>()?.read()?;
-    let entries = commits::get_many(&who, app.store(&store)?, &keys).await?;
+    let entries = commits::get_many(&who, &app, app.store(&store)?, &keys).await?;
     Ok(held(&keys, &entries))
 }
 

@@ -35,7 +35,7 @@ async fn ready(
         return Err(Problem::new("stopping", "the server is about to stop").retryable());
     }
     let stores = app.stores().iter().map(|served| (served.name.as_str(), served.store()));
-    readiness.check(stores).await?;
+    readiness.check(stores.chain(app.own_stores())).await?;
     Ok(json(StatusCode::OK, r#"{"status":"ready"}"#))
 }
 

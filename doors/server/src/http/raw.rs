@@ -60,7 +60,7 @@ async fn get(
     content: Content,
 ) -> Result<Response<Body>> {
     let keys = content.read::<KeysBody>()?.read()?;
-    let entries = raw::get_many(&who, app.store(&store)?, &keys).await?;
+    let entries = raw::get_many(&who, &app, app.store(&store)?, &keys).await?;
     Ok(held(&keys, &entries))
 }
 

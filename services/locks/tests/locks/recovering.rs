@@ -14,6 +14,7 @@ on_every_engine!(
     a_commit_can_refuse_to_touch_a_root,
     a_mark_is_written_once_for_many_grants,
     tokens_rise_after_a_catalog_without_a_mark_was_deleted,
+    tokens_rise_after_an_older_catalog_was_put_back,
 );
 on_engines!(recoverable: Recoverable;
     tokens_rise_after_a_catalog_was_deleted,
@@ -128,4 +129,26 @@ async fn tokens_rise_after_a_catalog_without_a_mark_was_deleted(place: Place) {
     let refused = stale.commit(Commit::new().put(key("k"), number(1))).await.unwrap_err();
     assert!(matches!(refused, Error::Lost { .. }), "{refused}");
     second.release().await.unwrap();
+}
+
+async fn tokens_rise_after_an_older_catalog_was_put_back(place: Place) {
+    let (locks, store) = (locks(&place).await, place.store().await);
+    let root = page(&locks);
+    take(&root, "policies").await.release().await.unwrap();
+    let older = store.get(root.key()).await.unwrap().unwrap().value;
+    // Past the first block of tokens the mark is raised.
+    let text = older.as_str().replace("\"next_token\":2", "\"next_token\":1001");
+    let late = Put::new(Json::parse(text).unwrap());
+    store.put(root.key().clone(), late).await.unwrap();
+    let mut last = 0;
+    for _ in 0..3 {
+        let guard = take(&root, "policies").await;
+        last = guard.token();
+        guard.release().await.unwrap();
+    }
+    assert!(last > 1_001);
+    store.put(root.key().clone(), Put::new(older)).await.unwrap();
+    let after = take(&root, "policies").await;
+    assert!(after.token() > last, "{} after {last}", after.token());
+    after.release().await.unwrap();
 }

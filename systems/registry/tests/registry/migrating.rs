@@ -85,6 +85,11 @@ async fn an_entry_that_fits_two_files_is_left_alone(place: Place) {
         assert_eq!(run.errors[0].path, "Same");
         assert!(f.get("policy:Same").await.unwrap().contains("fileNo"));
     }
+    // Nor when the files have other titles by now.
+    f.repository.write("a.md", "# One\n").write("b.md", "# Another\n");
+    let run = f.push().await;
+    assert_eq!((run.status, counts(&run)), (RunStatus::Partial, (0, 2, 0)));
+    assert!(f.get("policy:Same").await.unwrap().contains("fileNo"));
     f.place.store().await.delete(Key::parse("policy:Same").unwrap()).await.unwrap();
     assert_eq!(sync(&f.registry).await.status, RunStatus::Success);
 }

@@ -9,6 +9,7 @@ use super::super::records::{Changed, contended};
 use super::change::{self, changed};
 pub(crate) use super::change::{Deleted, missing};
 use super::{Reached, Terms};
+use crate::api::several;
 use crate::auth::{Identity, Need};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -43,7 +44,12 @@ pub(crate) async fn get_many(
     keys: &[String],
 ) -> Result<Vec<Option<Json>>> {
     reached.require(who, Need::Read)?;
-    Ok(reached.namespace.get_many(keys).await?)
+    several::refuse_twice(keys)?;
+    let keys = keys.to_vec();
+    let read = |namespace: Namespace| async move { namespace.get_many(&keys).await };
+    let values = reached.beside(who, read).await?;
+    several::check(values.iter().flatten().map(Json::len))?;
+    Ok(values)
 }
 
 /// Makes an entry, or gives it a new value, with metadata merged into what it has. What the set itself

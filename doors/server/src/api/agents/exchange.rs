@@ -12,7 +12,7 @@ use crate::auth::{Identity, Need};
 use crate::problem::{Problem, Result};
 
 /// How many documents are read together.
-const PAGE: usize = 100;
+const PAGE: usize = 16;
 
 /// A user's entries as documents, of all namespaces or of one, some at a time. They do not count as
 /// accessed.

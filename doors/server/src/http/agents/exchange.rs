@@ -3,7 +3,7 @@
 use std::io;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderValue, Response, header};
 use futures_util::{StreamExt, stream};
 use keyward::Json;
@@ -21,10 +21,14 @@ use super::{Acting, ActingHeaders};
 use crate::api::agents::exchange::{self, Import};
 use crate::app::App;
 use crate::auth::Identity;
+use crate::listener::Peer;
 use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::shares::Holder;
 
 /// JSON lines.
 const LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+/// How much of an export is handed to its connection at a time.
+const PIECE_BYTES: usize = 32 * 1024;
 /// How many documents are taken together.
 const TOGETHER_MAX: usize = 100;
 /// How many bytes these have, unless it is one.
@@ -64,6 +68,7 @@ struct ExportParameters {
 async fn export(
     State(app): State<App>,
     who: Identity,
+    Extension(peer): Extension<Peer>,
     acting: Acting,
     Parameters(asked): Parameters<ExportParameters>,
 ) -> Result<Response<Body>> {
@@ -71,24 +76,43 @@ async fn export(
     let mut pages = Box::pin(exchange::export(&who, &app, &behalf, asked.namespace)?);
     // What is wrong with the request shows at the first page, when it can still be told.
     let first = pages.next().await.transpose()?.unwrap_or_default();
-    let pages = stream::once(async { Ok(first) }).chain(pages).map(lines);
-    let mut response = Response::new(Body::from_stream(pages));
+    let holder = Holder::at(peer.0);
+    let pieces = stream::once(async { Ok(first) }).chain(pages).flat_map(move |page| {
+        let pieces = lines(page);
+        // What the client has not read counts as other responses do.
+        let bytes = pieces.iter().flatten().map(Bytes::len).sum();
+        let held = app.responses().hold(&holder, bytes);
+        stream::iter(pieces).inspect(move |_| {
+            let _held = &held;
+        })
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
     response.headers_mut().insert(header::CONTENT_TYPE, LINES);
     Ok(response)
 }
 
-fn lines(page: Result<Vec<Json>>) -> io::Result<Bytes> {
-    let documents = page.map_err(|problem| {
-        tracing::error!(detail = problem.detail(), "an export was cut off");
-        io::Error::other(problem.detail().to_owned())
-    })?;
-    let bytes = documents.iter().map(|document| document.len() + 1).sum();
-    let mut text = String::with_capacity(bytes);
-    for document in &documents {
+/// The lines of a page, in pieces of some size.
+fn lines(page: Result<Vec<Json>>) -> Vec<io::Result<Bytes>> {
+    let documents = match page {
+        Ok(documents) => documents,
+        Err(problem) => {
+            tracing::error!(detail = problem.detail(), "an export was cut off");
+            return vec![Err(io::Error::other(problem.detail().to_owned()))];
+        }
+    };
+    let mut pieces = Vec::new();
+    let mut text = String::new();
+    for document in documents {
         text.push_str(document.as_str());
         text.push('\n');
+        if text.len() >= PIECE_BYTES {
+            pieces.push(Ok(std::mem::take(&mut text).into()));
+        }
     }
-    Ok(text.into())
+    if !text.is_empty() {
+        pieces.push(Ok(text.into()));
+    }
+    pieces
 }
 
 /// What became of documents.

@@ -1,0 +1,63 @@
+//! Reads of several keys in one request: each key is read once, and what they hold together is bounded.
+
+use std::collections::HashMap;
+
+use keyward::{Entry, Json, Key, Store};
+
+use crate::app::App;
+use crate::auth::Identity;
+use crate::problem::{Problem, Result};
+
+/// How many bytes the entries of one request have at most together.
+pub(crate) const BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Reads of more keys wait their turn with other expensive reads.
+const CHEAP_KEYS_MAX: usize = 32;
+
+/// The entries of some keys at one moment, in the order of the keys.
+pub(crate) async fn read(
+    who: &Identity,
+    app: &App,
+    store: &Store,
+    keys: &[Key],
+) -> Result<Vec<Option<Entry>>> {
+    let mut distinct = keys.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let read = if distinct.len() > CHEAP_KEYS_MAX {
+        let (own, asked) = (store.clone(), distinct.clone());
+        app.reads().run(who, store, async move { Ok(own.get_many(&asked).await?) }).await?
+    } else {
+        store.get_many(&distinct).await?
+    };
+    let found: HashMap<&Key, Entry> =
+        distinct.iter().zip(read).filter_map(|(key, entry)| Some((key, entry?))).collect();
+    let entries: Vec<Option<Entry>> = keys.iter().map(|key| found.get(key).cloned()).collect();
+    check(entries.iter().flatten().map(size))?;
+    Ok(entries)
+}
+
+fn size(entry: &Entry) -> usize {
+    entry.value.len() + entry.metadata.as_ref().map_or(0, Json::len)
+}
+
+/// Refuses an answer that would be too large.
+pub(crate) fn check(sizes: impl Iterator<Item = usize>) -> Result<()> {
+    match sizes.sum::<usize>() {
+        0..=BYTES_MAX => Ok(()),
+        _ => Err(Problem::new(
+            "limit-exceeded",
+            format!("these keys hold more than {BYTES_MAX} bytes together"),
+        )
+        .hint("Ask for fewer of them at a time.")),
+    }
+}
+
+/// Refuses keys of which one is named twice.
+pub(crate) fn refuse_twice<K: Ord + std::fmt::Display>(keys: &[K]) -> Result<()> {
+    let mut sorted: Vec<&K> = keys.iter().collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(Problem::invalid(format!("the key {} is named twice", pair[0]))),
+        None => Ok(()),
+    }
+}
