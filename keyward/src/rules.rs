@@ -213,7 +213,12 @@ impl WriteRules {
         &self.lock_roots
     }
 
-    /// The workspace of the store, by its name.
+    /// Whether the store has a workspace.
+    pub fn has_workspace(&self) -> bool {
+        self.workspace.is_some()
+    }
+
+    /// The name of the workspace in the store, if there is one and its name is known.
     pub fn workspace(&self) -> Option<&str> {
         self.workspace.as_ref().and_then(WorkspaceKeys::workspace)
     }

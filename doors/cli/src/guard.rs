@@ -1,7 +1,7 @@
-//! What keeps `put`, `del` and `import` from keys that belong to Keyward.
+//! What keeps plain writes, locks and cached results from keys that belong to something else.
 
 use keyward::remote::{Connection, Options};
-use keyward::rules::{RegistryKeys, WorkspaceKeys, WriteRules};
+use keyward::rules::{Keeper, RegistryKeys, Reserved, WorkspaceKeys, WriteRules};
 use keyward::schema::Published;
 use keyward::{Data, ErrorKind, Key, Store, StoreUrl};
 
@@ -44,6 +44,18 @@ impl Guard {
                 rules.admit(key).map_err(|reserved| Failure::from(keyward::Error::from(reserved)))
             }
             None => Ok(()),
+        }
+    }
+
+    /// Refuses a key that cannot be the root of locks: one that belongs to something else.
+    pub fn admit_root(&self, key: &Key) -> Result {
+        let keeper = self.0.as_ref().and_then(|rules| rules.keeper(key));
+        match keeper {
+            None | Some(Keeper::Locks) => Ok(()),
+            Some(keeper) => {
+                let reserved = Reserved { key: key.clone(), keeper };
+                Err(Failure::from(keyward::Error::from(reserved)))
+            }
         }
     }
 

@@ -70,10 +70,11 @@ impl Stores {
             let records = data.records(&store.name).await?;
             let declared = data.schema().locks.iter().filter(|tree| tree.store == store.name);
             let declared: Vec<LockTree> = declared.cloned().collect();
-            let rules = rules(&records, &declared, data, config, &store.name)?;
+            let mut rules = rules(&records, &declared, data, config, &store.name)?;
+            learn(&mut rules, records.store()).await;
             // Before those of the schema: what a workspace locks, nothing may call otherwise.
             let mut trees = Vec::new();
-            if rules.workspace().is_some() {
+            if rules.has_workspace() {
                 trees.push(keyward::agreements::lock_tree(&store.name)?);
             }
             trees.extend(declared);
@@ -159,6 +160,14 @@ fn rules(
         Some(workspace) => rules.with_workspace(workspace),
         None => rules,
     })
+}
+
+/// Adds what a store says of itself: spaces, registries and a workspace that this server does not keep.
+/// What cannot be read is left: the stores that keep it to themselves apply the rules themselves.
+async fn learn(rules: &mut WriteRules, store: &Store) {
+    if let Err(error) = rules.learn(store).await {
+        tracing::warn!(%error, "what the store says of its own keys cannot be read");
+    }
 }
 
 /// What agents keep for users. A schema with no place for it is served all the same.

@@ -26,6 +26,13 @@ fn a_record_is_not_written_past_its_indexes() {
             assert_eq!(told["error"]["code"], "reserved", "{told}");
             assert!(told["error"]["hint"].as_str().unwrap().contains("--raw"), "{told}");
         }
+        for command in [
+            &["lock", "exec", "user:eve:profile", "--", "true"][..],
+            &["lock", "exec", "system:catalog", "--", "true"],
+            &["cache", "run", "user:eve:profile", "--", "echo", "5"],
+        ] {
+            assert!(kw.fails(11, command).contains("--raw"), "{command:?}");
+        }
         let told = kw.run_with(&["import"], line).fails(11);
         assert!(told.contains("line 1: user:ada:profile is a record of the space users"), "{told}");
         assert_eq!(kw.ok(&["export"]), before);

@@ -9,6 +9,7 @@ use super::source::SourceArguments;
 use super::{get, program};
 use crate::args::Target;
 use crate::failure::{Failure, Result};
+use crate::guard::Guard;
 use crate::output::Output;
 use crate::signals::Signals;
 use crate::ttl;
@@ -61,7 +62,12 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     for parent in &arguments.depends_on {
         fetch = fetch.depends_on(crate::command::key(parent)?);
     }
-    let cache = super::cache(target.open().await?)?;
+    let mut guard = Guard::new(target, false).await?;
+    guard.admit(&key)?;
+    let store = target.open().await?;
+    guard.over(store.clone()).await?;
+    guard.admit(&key)?;
+    let cache = super::cache(store)?;
     if arguments.retry {
         cache.retry(&key).await?;
     }

@@ -8,6 +8,7 @@ use keyward::{Data, Durability, ErrorKind, Key, Store, SystemClock};
 use crate::args::Target;
 use crate::config::Agreements;
 use crate::failure::Result;
+use crate::guard::Guard;
 use crate::output::{Output, note};
 use crate::place;
 
@@ -16,7 +17,13 @@ pub async fn root(target: &Target, key: &str, output: &Output) -> Result<Root> {
     let key = crate::command::key(key)?;
     let trees = trees(target).await?;
     let url = url_of(target, &trees, &key).await?;
+    let mut guard = Guard::new(target, false).await?;
     let store = keyward::open(&url).await?;
+    // What the store says of itself counts, too. A root that was locked before is one, whosever it is.
+    guard.over(store.clone()).await?;
+    if store.get(&Locks::is_no_root(&key).key).await?.is_none() {
+        guard.admit_root(&key)?;
+    }
     if store.capabilities().durability == Durability::Relaxed && !output.json() {
         note("warning: a power loss may undo the last commits of this store, locks among them");
     }
