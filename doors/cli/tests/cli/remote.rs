@@ -161,6 +161,9 @@ fn locks_queues_jobs_and_caches_are_shared_with_those_who_are_there() {
     let worker = far.here.start(&far.line(&["worker", "--queue", "q", "--exec", exec, "--json"]));
     assert!(worker.next_line().contains("\"j1\""));
     assert_eq!(far.here.read("in"), "{\"n\":1.50}\n");
+    // The worker tells of a message before its end is known to all.
+    let watched = far.ok(&["job", "watch", "j1", "--text"]);
+    assert_eq!(watched.lines().last(), Some("result 42"), "{watched}");
     assert_eq!(far.ok(&["job", "status", "j1"]), "result 42\n");
     // One that waits is woken.
     far.there.ok(&["queue", "push", "q", "2", "--id", "m"]);
