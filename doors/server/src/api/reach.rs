@@ -83,8 +83,16 @@ fn readable(who: &Identity, served: &Served, key: &Key) -> Result<()> {
 /// own: who holds what of others, and what is shared, is not for them to see.
 pub(crate) fn admit_root(who: &Identity, served: &Served, root: &Key, need: Need) -> Result<()> {
     admit_any(who, served, root, need)?;
-    if let Some(workspace) = served.rules.workspace().filter(|_| served.rules.is_page(root)) {
-        who.require(need, &Target::Agreements { workspace, store: &served.name })?;
+    if let Some(workspace) = served.rules.workspace().filter(|_| served.rules.is_page(root))
+        && need > Need::Read
+        && !who.scopes().name_workspace(need, workspace)
+    {
+        let detail = format!(
+            "{root} is a page of the workspace {workspace}, which no scope of this credential names"
+        );
+        return Err(Problem::forbidden(detail).hint(format!(
+            "Use a credential that also has the scope {need}:agreements/{workspace}."
+        )));
     }
     match who.bound_to() {
         Some(user) if root.first() != OWN => Err(foreign(user)),

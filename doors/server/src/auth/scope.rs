@@ -225,6 +225,17 @@ impl Scopes {
         self.0.iter().any(|scope| scope.need >= need && names(scope))
     }
 
+    /// Whether one of them allows something in a workspace by naming it, or everything. The scope of the
+    /// store that the workspace lies in is not enough.
+    pub(crate) fn name_workspace(&self, need: Need, workspace: &str) -> bool {
+        let names = |scope: &Scope| match &scope.place {
+            Place::Everything => true,
+            Place::Agreements(name) => name == workspace,
+            _ => false,
+        };
+        self.0.iter().any(|scope| scope.need >= need && names(scope))
+    }
+
     /// One by one.
     pub fn iter(&self) -> impl Iterator<Item = &Scope> {
         self.0.iter()

@@ -53,3 +53,17 @@ async fn a_translation_that_runs_holds_the_lock_of_its_name() {
     served.ended(&job).await;
     told(200, acquire(&served, "inbox", "nda", "policy:leave:fr")).await;
 }
+
+#[tokio::test]
+async fn the_scope_of_a_store_alone_does_not_lock_the_pages_of_a_workspace() {
+    let served = Served::new().await;
+    let admin = served.server.admin().await;
+    let store_only = json!({ "name": "s", "scopes": ["write:store/inbox"] });
+    let store_only = served.server.key(&admin, &store_only).await.secret;
+    let ask = |root| acquire(&served, "inbox", root, "policies").bearer_auth(&store_only);
+    refused(403, "forbidden", ask("nda")).await;
+    told(200, ask("page:7")).await;
+    let both = json!({ "name": "b", "scopes": ["write:store/inbox", "write:agreements/inbox"] });
+    let both = served.server.key(&admin, &both).await.secret;
+    told(200, acquire(&served, "inbox", "nda", "policies").bearer_auth(&both)).await;
+}
