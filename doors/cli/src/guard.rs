@@ -1,4 +1,4 @@
-//! What keeps plain writes, locks and cached results from keys that belong to something else.
+//! Write rules for the CLI: refuses plain writes, locks and cached results on keys that belong to something else.
 
 use keyward::remote::{Connection, Options};
 use keyward::rules::{Keeper, RegistryKeys, Reserved, WorkspaceKeys, WriteRules};

@@ -1,4 +1,4 @@
-//! What nobody gets past: records and agents' entries are written as such, and others see what is shared.
+//! Records and agents' entries cannot be written as plain entries; others read only shared fields.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What is said when a server has started.
+//! The start banner of a server: its addresses, its start token and a first request to try.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
