@@ -162,18 +162,21 @@ pub(crate) struct Ledger<'s> {
     pub pause: &'s dyn Pause,
 }
 
-/// For how long a run is given up for dead that gives no sign of life. It gives one at least every
-/// [`BEAT`], unless one page takes it longer; then whoever takes over is the only one to go on, since
-/// each writes the row by its version.
+/// How long a run without a sign of life is taken for alive. A run gives one about every [`BEAT`]: at the end of
+/// a page, which is short where records take long, and between two records whose values change. One that is
+/// silent for longer, because a single record takes that long, can be taken over; then only the new run goes
+/// on, since each writes the row by its version.
 const SILENCE_MAX: Duration = Duration::from_secs(6);
 /// How often a row is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long a run waits at most without a sign of life.
+/// How long a run waits or works without a sign of life, if it can help it.
 pub(crate) const BEAT: Duration = Duration::from_secs(2);
 
 /// A row as it was read or written last.
 pub(crate) struct Held {
     pub migration: Migration,
+    /// The migration as the row has it.
+    written: Migration,
     version: Option<Version>,
 }
 
@@ -205,6 +208,7 @@ impl Held {
 
     /// The row was written as this migration, together with other things.
     pub fn saved(&mut self, migration: Migration, version: Option<Version>) {
+        self.written.clone_from(&migration);
         self.migration = migration;
         self.version = version;
     }
@@ -309,7 +313,7 @@ impl Ledger<'_> {
                 runner: Some(Runner::new(by, now)),
                 best_effort: self.store.capabilities().tier() == Tier::Advisory,
             };
-            let mut held = Held { migration, version: None };
+            let mut held = Held { written: migration.clone(), migration, version: None };
             match self.save(&mut held).await {
                 Err(Error::Overtaken { .. }) => {}
                 saved => return saved.map(|()| held),
@@ -320,7 +324,15 @@ impl Ledger<'_> {
 
     /// Writes a row, unless somebody else did since it was read.
     pub async fn save(&self, held: &mut Held) -> Result<()> {
-        let mut commit = held.saving(&held.migration)?;
+        held.written.clone_from(&held.migration);
+        self.touch(held).await
+    }
+
+    /// Writes a row again as it is, unless somebody else has written it: a sign of life in the middle of a
+    /// page. What was counted since is not in it, because whoever goes on begins with the page and counts
+    /// it again.
+    pub async fn touch(&self, held: &mut Held) -> Result<()> {
+        let mut commit = held.saving(&held.written)?;
         if self.store.capabilities().tier() == Tier::Advisory {
             commit.checks.clear();
         }
@@ -362,7 +374,7 @@ fn key(id: &str) -> Result<Key> {
 }
 
 fn read(key: &Key, entry: Entry) -> Result<Held> {
-    let migration = serde_json::from_slice(entry.value.as_bytes())
+    let migration: Migration = serde_json::from_slice(entry.value.as_bytes())
         .map_err(|error| Error::Damaged(format!("{key} is unreadable: {error}")))?;
-    Ok(Held { migration, version: Some(entry.version) })
+    Ok(Held { written: migration.clone(), migration, version: Some(entry.version) })
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use keyward_engine::{Consistency, Json, Tier, Version};
 use keyward_key::Key;
 use keyward_records::{CATALOG_AGE_MAX, Record, Records};
@@ -12,7 +13,7 @@ use keyward_records::{CATALOG_AGE_MAX, Record, Records};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::ledger::{BEAT, Held, Ledger, Migration, Phase, State};
-use crate::pace::{Pace, Pause};
+use crate::pace::{Pace, Pause, past};
 use crate::plan::{Plan, plan};
 use crate::{index, rekey, transform};
 
@@ -158,7 +159,8 @@ impl Migrator {
         let clock = self.records.clock();
         let held = self.ledger().begin(definition, &self.by, clock.now()).await?;
         let pace = Pace::new(self.records_per_second, clock);
-        Ok(Run { migrator: self, held, pace, progress })
+        let beaten = clock.now();
+        Ok(Run { migrator: self, held, pace, beaten, progress })
     }
 }
 
@@ -167,6 +169,8 @@ pub(crate) struct Run<'m> {
     migrator: &'m Migrator,
     held: Held,
     pace: Pace,
+    /// When the last sign of life was given.
+    beaten: Timestamp,
     progress: &'m mut (dyn FnMut(&Migration) + Send),
 }
 
@@ -200,15 +204,34 @@ impl Run<'_> {
     pub async fn enter(&mut self, phase: Phase) -> Result<()> {
         self.held.migration.phase = phase;
         self.held.migration.position = None;
-        self.save().await
+        self.save().await?;
+        self.pace.begin_phase(self.migrator.records.clock());
+        Ok(())
     }
 
     /// Writes down how far it came, and keeps to the pace.
     pub async fn reach(&mut self, position: Option<&[u8]>, records: usize) -> Result<()> {
+        let clock = self.migrator.records.clock();
+        self.pace.end_page(records, clock);
         self.held.migration.set_position(position);
         self.save().await?;
-        let wait = self.pace.wait(records, self.migrator.records.clock());
-        self.wait(wait).await
+        let wait = self.pace.wait(records, clock);
+        self.wait(wait).await?;
+        self.pace.begin_page(clock);
+        Ok(())
+    }
+
+    /// Gives a sign of life in the middle of a page, if the last one is a while ago.
+    pub async fn beat(&mut self) -> Result<()> {
+        let clock = self.migrator.records.clock();
+        // A clock that was set back says nothing about how long it was.
+        if clock.now() >= self.beaten && past(self.beaten, clock) < BEAT {
+            return Ok(());
+        }
+        self.migrator.ledger().touch(&mut self.held).await?;
+        self.beaten = clock.now();
+        (self.progress)(&self.held.migration);
+        Ok(())
     }
 
     /// The ledger's row.
@@ -219,6 +242,7 @@ impl Run<'_> {
     /// The row was written as this migration by the commit that moved records, and got this version.
     pub fn moved(&mut self, migration: Migration, versions: Vec<Option<Version>>) {
         self.held.saved(migration, versions.into_iter().next().flatten());
+        self.beaten = self.migrator.records.clock().now();
         (self.progress)(&self.held.migration);
     }
 
@@ -231,7 +255,7 @@ impl Run<'_> {
     async fn wait(&mut self, mut time: Duration) -> Result<()> {
         while time > BEAT {
             self.migrator.pause.pause(BEAT).await;
-            self.migrator.ledger().save(&mut self.held).await?;
+            self.migrator.ledger().touch(&mut self.held).await?;
             time -= BEAT;
         }
         if time > Duration::ZERO {
@@ -277,6 +301,7 @@ impl Run<'_> {
 
     async fn save(&mut self) -> Result<()> {
         self.migrator.ledger().save(&mut self.held).await?;
+        self.beaten = self.migrator.records.clock().now();
         (self.progress)(&self.held.migration);
         Ok(())
     }

@@ -49,6 +49,7 @@ pub(crate) async fn run(run: &mut Run<'_>, name: &str, change: &mut Change<'_>) 
                 Ok(false) => {}
                 Err(message) => run.problem(&record.key, message),
             }
+            run.beat().await?;
         }
         match walked.position {
             Some(position) => run.reach(Some(&position), records).await?,

@@ -13,6 +13,7 @@ mod optional;
 mod previewing;
 mod racing;
 mod rekeying;
+mod signs_of_life;
 mod simulated;
 mod transforming;
 mod unique;
