@@ -1,11 +1,13 @@
 //! Giving records other keys.
 
+mod moves;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use keyward_engine::Tier;
 use keyward_key::{Bindings, Key, Pattern, PatternSet, SegmentType, SegmentValue};
-use keyward_records::{Caller, Error as RecordsError, Record, Records, Relocated, Space, Together};
+use keyward_records::{Caller, Error as RecordsError, Record, Records, Relocated, Space};
 use keyward_schema::{FieldPath, Space as Declaration};
 use serde_json::value::RawValue;
 
@@ -80,6 +82,11 @@ impl Rekeying {
         Ok(rekeying)
     }
 
+    /// Whether records move in commits of several keys.
+    fn is_atomic(&self) -> bool {
+        self.to.guarantee() == Tier::Atomic
+    }
+
     /// Where commits take one key, the old record would hold its unique values against the new one;
     /// and no order of single writes hands them over (`docs/decisions/0005-…`).
     fn refuse_unique(&self) -> Result<()> {
@@ -111,6 +118,11 @@ impl Rekeying {
             }
         }
         self.to.declaration().key.build(&values).map_err(|error| error.to_string())
+    }
+
+    /// Whether a new key is still that of a record: others may have changed what it was made of.
+    fn is_new_key(&self, record: &Record, new: &Key) -> bool {
+        self.new_key(record).is_ok_and(|now| now == *new)
     }
 }
 
@@ -185,12 +197,11 @@ async fn take_over(records: &Records, space: &Declaration) -> Result<()> {
 /// others at the end of the page: whoever goes on after a kill finds the ones that moved counted and gone,
 /// and the others where they were.
 async fn walk(run: &mut Run<'_>, rekeying: &Rekeying) -> Result<()> {
-    let together = rekeying.to.guarantee() == Tier::Atomic;
     loop {
         let position = run.migration().position()?;
         let walked = rekeying.from.walk_on(position, run.page()).await?;
         let records = walked.records.len();
-        let mut stayed = Stayed::default();
+        let mut stayed = moves::Stayed::default();
         let mut moves = Vec::with_capacity(records);
         for record in &walked.records {
             match rekeying.new_key(record) {
@@ -198,143 +209,15 @@ async fn walk(run: &mut Run<'_>, rekeying: &Rekeying) -> Result<()> {
                 Err(message) => stayed.problem(&record.key, message),
             }
         }
-        match together {
-            true => move_together(run, rekeying, &moves, &mut stayed).await?,
-            false => move_by_two(run, rekeying, &moves, &mut stayed).await?,
+        match rekeying.is_atomic() {
+            true => moves::together(run, rekeying, &moves, &mut stayed).await?,
+            false => moves::one_by_one(run, rekeying, &moves, &mut stayed).await?,
         }
         stayed.count(run);
         match walked.position {
             Some(position) => run.reach(Some(&position), records).await?,
             None => return Ok(()),
         }
-    }
-}
-
-/// Records of a page that did not move.
-#[derive(Default)]
-struct Stayed {
-    records: usize,
-    problems: Vec<(Key, String)>,
-}
-
-impl Stayed {
-    fn problem(&mut self, key: &Key, message: String) {
-        self.records += 1;
-        self.problems.push((key.clone(), message));
-    }
-
-    /// Notes what became of a record, if it did not move.
-    fn note(&mut self, (key, new): &(Key, Key), outcome: Relocated) {
-        match outcome {
-            Relocated::Moved => {}
-            Relocated::Absent => self.records += 1,
-            Relocated::Taken => self.problem(key, taken(new)),
-        }
-    }
-
-    fn count(self, run: &mut Run<'_>) {
-        run.migration().counts.records += count(self.records);
-        // In the order of the walk, whatever was found out first.
-        let mut problems = self.problems;
-        problems.sort_by(|(one, _), (other, _)| one.cmp(other));
-        for (key, message) in problems {
-            run.problem(&key, message);
-        }
-    }
-}
-
-fn taken(new: &Key) -> String {
-    format!("{new} holds another record")
-}
-
-/// Moves records in as few commits as they fit in.
-async fn move_together(
-    run: &mut Run<'_>,
-    rekeying: &Rekeying,
-    mut moves: &[(Key, Key)],
-    stayed: &mut Stayed,
-) -> Result<()> {
-    let Rekeying { from, to, .. } = rekeying;
-    while let Some(first) = moves.first() {
-        let held = run.held();
-        let noted = |moved: usize| match held.moving(moved) {
-            Ok((_, commit)) => Ok(commit),
-            Err(error) => Err(RecordsError::Damaged(error.to_string())),
-        };
-        match from.relocate_together(to, moves, &noted).await {
-            Ok(Together::Done { outcomes, along }) => {
-                let moved = outcomes.iter().filter(|it| **it == Relocated::Moved).count();
-                if moved > 0 {
-                    let (migration, _) = run.held().moving(moved)?;
-                    run.moved(migration, along);
-                }
-                for (it, outcome) in moves.iter().zip(&outcomes) {
-                    stayed.note(it, *outcome);
-                }
-                moves = &moves[outcomes.len()..];
-            }
-            Ok(Together::OneByOne(records)) => {
-                let (contended, rest) = moves.split_at(records.clamp(1, moves.len()));
-                for it in contended {
-                    move_alone(run, rekeying, it, stayed).await?;
-                }
-                moves = rest;
-            }
-            Err(error) if is_of_the_record(&error) => {
-                stayed.problem(&first.0, error.to_string());
-                moves = &moves[1..];
-            }
-            Err(error) => return Err(overtaken(run, error)),
-        }
-    }
-    Ok(())
-}
-
-async fn move_alone(
-    run: &mut Run<'_>,
-    rekeying: &Rekeying,
-    it: &(Key, Key),
-    stayed: &mut Stayed,
-) -> Result<()> {
-    let (migration, along) = run.held().moving(1)?;
-    match rekeying.from.relocate_along(&it.0, &rekeying.to, &it.1, &along).await {
-        Ok((Relocated::Moved, versions)) => run.moved(migration, versions),
-        Ok((outcome, _)) => stayed.note(it, outcome),
-        Err(error) if is_of_the_record(&error) => stayed.problem(&it.0, error.to_string()),
-        Err(error) => return Err(overtaken(run, error)),
-    }
-    Ok(())
-}
-
-/// Moves records one after the other where commits take one key. Each is counted right after it moved, so
-/// a kill between the two loses at most one.
-async fn move_by_two(
-    run: &mut Run<'_>,
-    rekeying: &Rekeying,
-    moves: &[(Key, Key)],
-    stayed: &mut Stayed,
-) -> Result<()> {
-    for it in moves {
-        match rekeying.from.relocate(&it.0, &rekeying.to, &it.1).await {
-            Ok(Relocated::Moved) => {
-                let counts = &mut run.migration().counts;
-                counts.records += 1;
-                counts.changed += 1;
-                run.note().await?;
-            }
-            Ok(outcome) => stayed.note(it, outcome),
-            Err(error) if is_of_the_record(&error) => stayed.problem(&it.0, error.to_string()),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-/// The only check that goes along with records is that of the ledger's row.
-fn overtaken(run: &mut Run<'_>, error: RecordsError) -> Error {
-    match error {
-        RecordsError::RiderRefused { .. } => Error::Overtaken { id: run.migration().id.clone() },
-        error => error.into(),
     }
 }
 
@@ -349,8 +232,8 @@ pub(crate) async fn relocate(
     };
     match rekeying.from.relocate(&record.key, &rekeying.to, &new).await {
         Ok(Relocated::Moved) => Ok(Ok(Some(new))),
-        Ok(Relocated::Absent) => Ok(Ok(None)),
-        Ok(Relocated::Taken) => Ok(Err(taken(&new))),
+        Ok(Relocated::Absent | Relocated::Changed) => Ok(Ok(None)),
+        Ok(Relocated::Taken) => Ok(Err(moves::taken(&new))),
         Err(error) if is_of_the_record(&error) => Ok(Err(error.to_string())),
         Err(error) => Err(error.into()),
     }

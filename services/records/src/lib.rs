@@ -61,7 +61,7 @@ pub use query::{
     Query, Read, Span,
 };
 pub use records::Records;
-pub use relocate::{Relocated, Together, Walked};
+pub use relocate::{Belongs, Relocated, Together, Walked};
 pub use space::{Operation, Space};
 pub use sweep::Swept;
 pub use within::Within;

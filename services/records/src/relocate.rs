@@ -20,7 +20,13 @@ pub enum Relocated {
     Absent,
     /// A record that says something else has the new key; both stay as they are.
     Taken,
+    /// It has changed, and does not belong at the new key any more: see [`Belongs`]. It stays.
+    Changed,
 }
+
+/// Whether a record, as it is when it moves, belongs at the new key. Whoever makes that key of the record's
+/// value asks this, since others may change the value in between.
+pub type Belongs<'f> = dyn Fn(&Record, &Key) -> bool + Send + Sync + 'f;
 
 /// What became of records that were to have other keys together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,31 +78,34 @@ impl Space {
     /// a crash goes on. There, a unique index that both have would hold the old record against the
     /// new one: that is refused.
     pub async fn relocate(&self, key: &Key, to: &Space, new: &Key) -> Result<Relocated> {
-        let (outcome, _) = self.relocate_along(key, to, new, &Commit::new()).await?;
+        let (outcome, _) = self.relocate_along(key, to, new, &|_, _| true, &Commit::new()).await?;
         Ok(outcome)
     }
 
-    /// The same, with checks and writes of others in the commit that moves the record, where the engine
-    /// takes commits of several keys; gives the versions of these writes. They are not written if the
-    /// record does not move. [`Error::RiderRefused`] if one of the checks does not hold.
+    /// The same for a record that belongs at the new key, or [`Relocated::Changed`]. Checks and writes of
+    /// others are in the commit that moves the record, where the engine takes commits of several keys; gives
+    /// the versions of these writes. They are not written if the record does not move.
+    /// [`Error::RiderRefused`] if one of the checks does not hold.
     pub async fn relocate_along(
         &self,
         key: &Key,
         to: &Space,
         new: &Key,
+        belongs: &Belongs<'_>,
         along: &Commit,
     ) -> Result<(Relocated, Vec<Option<Version>>)> {
         let (old, new) = self.admit_move(key, to, new)?;
-        write::relocate(self, &old, to, &new, along).await
+        write::relocate(self, &old, to, &new, belongs, along).await
     }
 
-    /// Gives several records other keys as [`Space::relocate`] does, in one commit: as many as fit it,
-    /// from the first on. `along` says what else is written with so many that move. Refused where
+    /// Gives several records other keys as [`Space::relocate_along`] does, in one commit: as many as fit
+    /// it, from the first on. `along` says what else is written with so many that move. Refused where
     /// commits take one key. An error is about the first record, or about all of them.
     pub async fn relocate_together(
         &self,
         to: &Space,
         moves: &[(Key, Key)],
+        belongs: &Belongs<'_>,
         along: &(dyn Fn(usize) -> Result<Commit> + Send + Sync),
     ) -> Result<Together> {
         let mut admitted = Vec::with_capacity(moves.len());
@@ -108,7 +117,7 @@ impl Space {
                 Err(error) => return Err(error),
             }
         }
-        write::relocate_together(self, to, &admitted, along).await
+        write::relocate_together(self, to, &admitted, belongs, along).await
     }
 
     fn admit_move(&self, key: &Key, to: &Space, new: &Key) -> Result<(Admitted, Admitted)> {

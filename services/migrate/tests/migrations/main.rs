@@ -4,6 +4,7 @@
 
 mod advisory;
 mod breaking;
+mod changing_keys;
 mod crashing;
 mod doctoring;
 mod fixture;

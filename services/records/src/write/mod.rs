@@ -15,7 +15,7 @@ use crate::access::Admitted;
 use crate::build::admitted;
 use crate::catalog::Kept;
 use crate::change::{Change, Current, Precondition, Written};
-use crate::relocate::{Relocated, Together};
+use crate::relocate::{Belongs, Relocated, Together};
 use crate::space::Space;
 use crate::{Error, Result};
 
@@ -73,13 +73,14 @@ pub(crate) async fn relocate(
     old: &Admitted,
     to: &Space,
     new: &Admitted,
+    belongs: &Belongs<'_>,
     along: &Commit,
 ) -> Result<(Relocated, Vec<Option<Version>>)> {
     match to.guarantee() {
-        Tier::Atomic => atomic::relocate(from, old, to, new, along).await,
+        Tier::Atomic => atomic::relocate(from, old, to, new, belongs, along).await,
         Tier::Recoverable | Tier::Advisory => {
             refuse_along(to, along.checks.is_empty() && along.writes.is_empty())?;
-            Ok((relocate_by_two(from, old, to, new).await?, Vec::new()))
+            Ok((relocate_by_two(from, old, to, new, belongs).await?, Vec::new()))
         }
     }
 }
@@ -89,10 +90,11 @@ pub(crate) async fn relocate_together(
     from: &Space,
     to: &Space,
     moves: &[(Admitted, Admitted)],
+    belongs: &Belongs<'_>,
     along: &(dyn Fn(usize) -> Result<Commit> + Send + Sync),
 ) -> Result<Together> {
     refuse_along(to, to.guarantee() == Tier::Atomic)?;
-    atomic::relocate_together(from, to, moves, along).await
+    atomic::relocate_together(from, to, moves, belongs, along).await
 }
 
 fn refuse_along(space: &Space, may: bool) -> Result<()> {
@@ -110,6 +112,7 @@ async fn relocate_by_two(
     old: &Admitted,
     to: &Space,
     new: &Admitted,
+    belongs: &Belongs<'_>,
 ) -> Result<Relocated> {
     let mut placed: Option<Version> = None;
     let mut backoff = Backoff::new(&from.shared, &old.key);
@@ -122,6 +125,14 @@ async fn relocate_by_two(
             let moved = placed.is_some();
             return Ok(if moved { Relocated::Moved } else { Relocated::Absent });
         };
+        if !belongs(&leaving.record, &new.key) {
+            if let Some(version) = placed {
+                // The copy that an attempt of ours put there, unless somebody has changed it since.
+                let expect = Precondition::Version(version);
+                let _ = one(to, Change { expect, ..Change::removing(new.clone()) }).await?;
+            }
+            return Ok(Relocated::Changed);
+        }
         let there = to.current(&new.key).await?.filter(live);
         if !there.as_ref().is_some_and(|there| leaving.says_the_same_as(there)) {
             let expect = match there {

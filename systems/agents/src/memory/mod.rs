@@ -243,7 +243,8 @@ impl Memories {
         self.admit_below(&new).await?;
         let mut renamed = match self.files.rename(old.key(), new.key()).await? {
             Relocated::Moved => true,
-            Relocated::Absent => false,
+            // Nobody asked whether it belongs there, so it has not changed.
+            Relocated::Absent | Relocated::Changed => false,
             Relocated::Taken => return Err(taken()),
         };
         loop {
@@ -252,7 +253,7 @@ impl Memories {
                 let to = format!("{}{}", new.below(), &key[old.below().len()..]);
                 match self.files.rename(key, &to).await? {
                     Relocated::Moved => renamed = true,
-                    Relocated::Absent => {}
+                    Relocated::Absent | Relocated::Changed => {}
                     Relocated::Taken => return Err(taken()),
                 }
             }

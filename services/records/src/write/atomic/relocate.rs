@@ -13,17 +13,19 @@ use crate::access::Admitted;
 use crate::catalog::Snapshot;
 use crate::change::{Change, Current, Decision};
 use crate::history::{Going, Moving};
-use crate::relocate::{Relocated, Together};
+use crate::relocate::{Belongs, Relocated, Together};
 use crate::space::Space;
 use crate::{Error, Result};
 
-/// Moves a record to another key, which may be another space's, unless there is a record already. What
-/// goes along is part of the commit that moves it; its versions are given back.
+/// Moves a record to another key, which may be another space's, unless there is a record already or it
+/// does not belong there any more. What goes along is part of the commit that moves it; its versions are
+/// given back.
 pub(in crate::write) async fn relocate(
     from: &Space,
     old: &Admitted,
     to: &Space,
     new: &Admitted,
+    belongs: &Belongs<'_>,
     along: &Commit,
 ) -> Result<(Relocated, Vec<Option<Version>>)> {
     to.ensure_indexes().await?;
@@ -40,7 +42,7 @@ pub(in crate::write) async fn relocate(
         let mut entries = shared.store.get_many(&keys).await?.into_iter();
         let held = [entries.next().flatten(), entries.next().flatten()];
         let (planned, mut commit, mut meanings) =
-            match prepare(from, old, to, new, held, &catalog).await? {
+            match prepare(from, old, to, new, belongs, held, &catalog).await? {
                 Prepared::Settled(outcome) => return Ok((outcome, Vec::new())),
                 Prepared::Ahead(oldest) => {
                     // What went is no attempt that failed: there are fewer left each time.
@@ -72,6 +74,7 @@ pub(in crate::write) async fn relocate_together(
     from: &Space,
     to: &Space,
     moves: &[(Admitted, Admitted)],
+    belongs: &Belongs<'_>,
     along: &(dyn Fn(usize) -> Result<Commit> + Send + Sync),
 ) -> Result<Together> {
     to.ensure_indexes().await?;
@@ -89,7 +92,7 @@ pub(in crate::write) async fn relocate_together(
     let mut outcomes = Vec::with_capacity(moves.len());
     for (old, new) in moves {
         let held = [entries.next().flatten(), entries.next().flatten()];
-        let prepared = match prepare(from, old, to, new, held, &catalog).await {
+        let prepared = match prepare(from, old, to, new, belongs, held, &catalog).await {
             // It is told when it is the first.
             Err(_) if !outcomes.is_empty() => break,
             prepared => prepared?,
@@ -155,6 +158,7 @@ async fn prepare(
     old: &Admitted,
     to: &Space,
     new: &Admitted,
+    belongs: &Belongs<'_>,
     held: [Option<Entry>; 2],
     catalog: &Arc<Snapshot>,
 ) -> Result<Prepared> {
@@ -164,6 +168,10 @@ async fn prepare(
     let [leaving, there] = held;
     let (leaving, there) = (current(&old.key, leaving)?, current(&new.key, there)?);
     let Some(leaving) = leaving else { return Ok(Prepared::Settled(Relocated::Absent)) };
+    // Asked of the version that the commit checks.
+    if !belongs(&leaving.record, &new.key) {
+        return Ok(Prepared::Settled(Relocated::Changed));
+    }
     let same = there.as_ref().is_some_and(|there| leaving.says_the_same_as(there));
     if there.is_some() && !same {
         return Ok(Prepared::Settled(Relocated::Taken));
