@@ -32,6 +32,7 @@ mod data;
 mod doctor;
 mod open;
 pub mod rules;
+mod sameness;
 
 pub use data::Data;
 pub use doctor::doctor;
@@ -64,6 +65,7 @@ pub use keyward_schema as schema;
 pub use open::{
     Compacted, Salvaged, capabilities, compact, open, open_existing, restore, salvage, url_beside,
 };
+pub use sameness::Sameness;
 
 /// The README's example, so that it keeps compiling and running.
 #[cfg(doctest)]

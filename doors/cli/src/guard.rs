@@ -3,7 +3,7 @@
 use keyward::remote::{Connection, Options};
 use keyward::rules::{Keeper, RegistryKeys, Reserved, WorkspaceKeys, WriteRules};
 use keyward::schema::Published;
-use keyward::{Data, ErrorKind, Key, Store, StoreUrl};
+use keyward::{Data, ErrorKind, Key, Sameness, Store, StoreUrl};
 
 use crate::args::Target;
 use crate::failure::{Failure, Result};
@@ -11,7 +11,9 @@ use crate::output::note;
 use crate::served;
 
 /// The rules for plain writes to the store that is meant, unless they are to be written past.
-pub struct Guard(Option<WriteRules>);
+pub struct Guard {
+    rules: Option<WriteRules>,
+}
 
 impl Guard {
     /// What is known before the store is opened: the schema, or that of the server, and the config file.
@@ -22,24 +24,24 @@ impl Guard {
                 "warning: --raw writes past schemas, indexes, locks and Keyward's own keys, and keeps \
                  none of them right; check the store with keyward doctor afterwards",
             );
-            return Ok(Self(None));
+            return Ok(Self { rules: None });
         }
         let url: StoreUrl = target.url()?.parse()?;
         let rules = match url.engine() {
             "keyward+http" | "keyward+https" => of_server(url).await?,
             _ => of_files(target)?,
         };
-        Ok(Self(Some(rules)))
+        Ok(Self { rules: Some(rules) })
     }
 
     /// Whether there are rules to keep to.
     pub fn is_active(&self) -> bool {
-        self.0.is_some()
+        self.rules.is_some()
     }
 
     /// Refuses a key that a plain write must leave alone, as far as the rules are known by now.
     pub fn admit(&self, key: &Key) -> Result {
-        match &self.0 {
+        match &self.rules {
             Some(rules) => {
                 rules.admit(key).map_err(|reserved| Failure::from(keyward::Error::from(reserved)))
             }
@@ -49,7 +51,7 @@ impl Guard {
 
     /// Refuses a key that cannot be the root of locks: one that belongs to something else.
     pub fn admit_root(&self, key: &Key) -> Result {
-        let keeper = self.0.as_ref().and_then(|rules| rules.keeper(key));
+        let keeper = self.rules.as_ref().and_then(|rules| rules.keeper(key));
         match keeper {
             None | Some(Keeper::Locks) => Ok(()),
             Some(keeper) => {
@@ -61,7 +63,7 @@ impl Guard {
 
     /// The store with commits that break the rules refused. Adds what the store says about itself.
     pub async fn over(&mut self, store: Store) -> Result<Store> {
-        let Some(rules) = &mut self.0 else { return Ok(store) };
+        let Some(rules) = &mut self.rules else { return Ok(store) };
         match rules.learn(&store).await {
             Ok(()) => Ok(rules.clone().guard(store)),
             // A server that keeps its own keys from us applies the rule to our writes itself.
@@ -100,32 +102,65 @@ fn of_files(target: &Target) -> Result<WriteRules> {
         None => None,
     };
     let data = data.map(|data| target.placed(data.clone()).unwrap_or(data));
-    let store = data.as_ref().and_then(|data| {
-        let mut stores = data.schema().stores.iter();
-        let is_meant = |name: &str| data.url(name).is_ok_and(|at| is_same(&at, &url));
-        stores.find(|store| is_meant(&store.name)).map(|store| (data, store.name.as_str()))
-    });
-    let mut rules = match store {
-        Some((data, store)) => of_schema(data, store),
-        None => WriteRules::without_schema(),
-    };
+    if let Some(data) = &data
+        && let Some(store) = meant(data, &url)
+    {
+        return rules_of(target, data, &store);
+    }
     // Without a schema there is one store, which config files call by no name, unless -s means another.
-    let is_in =
-        |in_schema: fn(&Data, Option<&str>) -> Option<String>, named: Option<&str>| match store {
-            Some((data, store)) => in_schema(data, named).is_some_and(|it| it == store),
-            None => data.is_none() && !target.store_is_asked_for(),
+    let is_the_only_one = data.is_none() && !target.store_is_asked_for();
+    with_systems(WriteRules::without_schema(), target, |_, _| is_the_only_one)
+}
+
+/// The store of a schema that a URL names. Two URLs can name one database without showing it: then the
+/// rules of the declared store hold, since a write that is refused by mistake can be repeated with --raw,
+/// and one that is not leaves indexes stale.
+fn meant(data: &Data, url: &str) -> Option<String> {
+    let stores = &data.schema().stores;
+    let is = |name: &str, sameness: Sameness| {
+        data.url(name).is_ok_and(|at| Sameness::of(&at, url) == sameness)
+    };
+    let named = |sameness| stores.iter().find(|store| is(&store.name, sameness));
+    let found = named(Sameness::Same).or_else(|| named(Sameness::Possible))?;
+    Some(found.name.clone())
+}
+
+/// The rules of a store that a schema declares, with the registries and the workspace that the config file
+/// has in it. A server says itself what it has in a store.
+pub fn rules_of(target: &Target, data: &Data, store: &str) -> Result<WriteRules> {
+    let rules = of_schema(data, store);
+    if target.server()?.is_some() {
+        return Ok(rules);
+    }
+    with_systems(rules, target, |system, named| {
+        let found = match system {
+            System::Registry => data.registry_store(named),
+            System::Workspace => data.agreements_store(named),
         };
-    let registry_store =
-        |data: &Data, named: Option<&str>| data.registry_store(named).ok().map(str::to_owned);
+        found.is_ok_and(|found| found == store)
+    })
+}
+
+/// What a config file has in stores.
+enum System {
+    Registry,
+    Workspace,
+}
+
+/// The rules with those of the registries and workspaces in the config file that are in the store: they say
+/// the name of theirs, or none.
+fn with_systems(
+    mut rules: WriteRules,
+    target: &Target,
+    is_here: impl Fn(System, Option<&str>) -> bool,
+) -> Result<WriteRules> {
     for (name, settings) in target.registries()?.declared {
-        if is_in(registry_store, settings.store.as_deref()) {
+        if is_here(System::Registry, settings.store.as_deref()) {
             rules = rules.with_registry(RegistryKeys::new(&name, settings.prefix.as_deref())?);
         }
     }
-    let agreements_store =
-        |data: &Data, named: Option<&str>| data.agreements_store(named).ok().map(str::to_owned);
     for (name, settings) in target.agreements()?.declared {
-        if is_in(agreements_store, settings.store.as_deref()) {
+        if is_here(System::Workspace, settings.store.as_deref()) {
             rules = rules.with_workspace(WorkspaceKeys::new(&name));
         }
     }
@@ -137,28 +172,27 @@ fn of_schema(data: &Data, store: &str) -> WriteRules {
     WriteRules::of_schema(data.schema(), store, holds_agents)
 }
 
-/// Whether two URLs name one store.
-fn is_same(one: &str, other: &str) -> bool {
-    let directory = |url: &str| {
-        let url: StoreUrl = url.parse().ok().filter(|url: &StoreUrl| url.engine() == "embedded")?;
-        let place = std::path::absolute(url.place()).ok()?;
-        Some(place.canonicalize().unwrap_or(place))
-    };
-    one == other || directory(one).is_some_and(|place| directory(other) == Some(place))
-}
-
 #[cfg(test)]
 mod tests {
+    use keyward::schema::Schema;
+
     use super::*;
 
     #[test]
-    fn one_directory_is_one_store_however_it_is_written() {
-        let folder = std::env::current_dir().unwrap();
-        let whole = format!("embedded:{}/data", folder.display());
-        assert!(is_same("embedded:./data", &whole));
-        assert!(is_same("embedded:data?durability=relaxed", &whole));
-        assert!(!is_same("embedded:./data2", &whole));
-        assert!(is_same("memory:", "memory:"));
-        assert!(!is_same("postgres://h/a?store=x", "postgres://h/a?store=y"));
+    fn the_store_that_is_meant_is_found_however_its_url_is_spelled() {
+        let schema = "[stores.near]\nurl = 'embedded:./near'\n\
+                      [stores.eu]\nurl = 'postgres://eu.example/app?store=x'\n\
+                      [stores.us]\nurl = 'postgres://us.example/app?store=x'\n";
+        let data = Data::new(Schema::parse(schema, "schema.toml").unwrap());
+        for (url, store) in [
+            ("embedded:near", Some("near")),
+            ("postgresql://me@US.example:5432/app?store=x&pool_max=2", Some("us")),
+            // It may be either: the rules of one of them hold.
+            ("postgres://10.0.0.7/app?store=x", Some("eu")),
+            ("postgres://us.example/app?store=y", None),
+            ("memory:", None),
+        ] {
+            assert_eq!(meant(&data, url).as_deref(), store, "{url}");
+        }
     }
 }

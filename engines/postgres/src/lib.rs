@@ -7,6 +7,7 @@
 //!
 //! Entries expire by the server's clock. Watchers are woken by `NOTIFY`.
 
+mod address;
 mod client;
 mod commit;
 mod engine;
@@ -19,5 +20,6 @@ pub mod statements;
 mod tls;
 mod watch;
 
+pub use address::Address;
 pub use engine::Postgres;
 pub use options::{Options, Tls};
