@@ -101,7 +101,10 @@ impl Here {
         html: bool,
     ) -> Result<Page> {
         let format = if html { BodyFormat::Html } else { BodyFormat::Markdown };
-        Ok(self.uploads()?.put_page(page, title, body, format).await?)
+        let uploads = self.uploads()?;
+        // Before the first page: whoever looks at the store knows then whose keys these are.
+        self.workspace.occupy().await?;
+        Ok(uploads.put_page(page, title, body, format).await?)
     }
 
     pub async fn delete_page(&self, page: &PageId) -> Result {

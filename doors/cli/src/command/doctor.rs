@@ -9,6 +9,7 @@ use super::migrate::Waiting;
 use crate::args::{HOW_TO_MAKE_ONE, Target, no_store};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::guard;
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -70,8 +71,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
             let missing = no_store(&data.url(&store.name)?);
             return Err(Failure::new(Exit::Absent, "not-found", missing).hint(HOW_TO_MAKE_ONE));
         };
-        let locks = data.schema().locks.iter().filter(|tree| tree.store == store.name);
-        let roots = locks.map(|tree| tree.root.clone());
+        let rules = guard::rules_of(target, &data, &store.name)?;
         let probed = match arguments.probe {
             true => Some(probe(records.store(), &SystemClock).await?),
             false => None,
@@ -79,7 +79,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         records.store().verify(&KeyRange::all()).await?;
         let entries = records.store().stats().await?.entries;
         let progress = Progress::counted("examining", "keys", Some(entries), output);
-        let doctor = keyward::doctor(records, roots).await?;
+        let doctor = keyward::doctor(records, rules).await?;
         let doctor = if schema { doctor } else { doctor.without_schema() };
         let doctor = doctor.repair(arguments.repair).pausing(Waiting);
         let report = doctor.run(|so_far| progress.reach(so_far.keys)).await?;

@@ -59,6 +59,21 @@ fn keywards_own_entries_are_no_unknown_keys() {
 }
 
 #[test]
+fn pages_that_were_uploaded_are_no_unknown_keys() {
+    let kw = notes();
+    let config = "[agreements.desk]\npages = { uploads = true }\n";
+    kw.write("keyward.toml", config);
+    kw.ok(&["page", "put", "p1", "--title", "Page"]);
+    // By the config file, and by what the store says about itself.
+    for config in [config, ""] {
+        kw.write("keyward.toml", config);
+        let told = kw.ok(&["doctor"]);
+        assert!(told.ends_with("keys, all well\n"), "{told}");
+        kw.fails(11, &["put", "upload:p1", "1"]);
+    }
+}
+
+#[test]
 fn a_store_without_a_schema_is_looked_at() {
     let kw = Sandbox::new();
     let told = kw.fails(1, &["doctor"]);

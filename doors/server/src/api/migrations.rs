@@ -78,11 +78,10 @@ pub(crate) async fn begin(
 /// Begins to look through the whole store, and to mend what is safe if asked to.
 pub(crate) fn examine(who: &Identity, served: &Served, repair: bool) -> Result<()> {
     admit(who, served)?;
-    let lock_roots = served.rules.lock_roots().to_vec();
+    let rules = served.rules.clone();
     let (records, schemaless) = (served.records.clone(), served.schemaless);
     let began = served.examination.begin(|progress| async move {
-        let mut doctor =
-            keyward::doctor(records, lock_roots).await?.repair(repair).pausing(Waiting);
+        let mut doctor = keyward::doctor(records, rules).await?.repair(repair).pausing(Waiting);
         if schemaless {
             doctor = doctor.without_schema();
         }

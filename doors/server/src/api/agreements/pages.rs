@@ -66,7 +66,10 @@ pub(crate) async fn put(
 ) -> Result<Page> {
     let (kept, page) = changed(who, app, name, page)?;
     let Text { title, body, format } = *text;
-    Ok(uploads(kept)?.put_page(&page, title, body, format).await?)
+    let uploads = uploads(kept)?;
+    // Before the first page: whoever looks at the store knows then whose keys these are.
+    kept.workspace.occupy().await?;
+    Ok(uploads.put_page(&page, title, body, format).await?)
 }
 
 /// Deletes a page, and what is attached to it; whether it was there.
