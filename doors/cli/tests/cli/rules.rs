@@ -71,6 +71,13 @@ fn agents_entries_are_not_written_as_records() {
         assert!(told.contains("keyward agent"), "{told}");
     }
     kw.refuses(11, "reserved", &["delete", "agent_data_store", "--all", "--yes"]);
+    for more in [&[][..], &["--yes"]] {
+        let transform = ["migrate", "transform", "agent_data_store", "--set", "foo=1", "--json"];
+        let told = kw.fails(11, &[&transform, more].concat());
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["error"]["code"], "reserved", "{told}");
+        assert!(told["error"]["hint"].as_str().unwrap().contains("keyward agent"), "{told}");
+    }
     kw.fails(11, &["put", "agents:ada:default:k", "1"]);
     let exported = kw.ok(&["agent", "export", "--user", "ada"]);
     assert_eq!(exported.lines().count(), 1, "{exported}");

@@ -5,6 +5,7 @@ use std::thread;
 use clap::Args;
 use keyward::migrate::Edit;
 use keyward::records::{Error, Record};
+use keyward::rules::admit_space;
 use keyward::schema::FieldPath;
 use keyward::{Data, Json};
 
@@ -26,6 +27,8 @@ use crate::output::Output;
 /// value; printing nothing leaves the value as it is. After a kill, or if somebody else changes a
 /// record meanwhile, the command may see a value again that it has changed already: see to it that
 /// this does no harm.
+///
+/// Agents' entries are refused: keyward agent changes them.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward migrate transform notes --set-default state='"open"'
@@ -58,6 +61,7 @@ pub struct Arguments {
 }
 
 pub async fn run(arguments: Arguments, data: &Data, output: &mut Output) -> Result {
+    admit_space(&arguments.space)?;
     let edits = edits(&arguments)?;
     let Arguments { space, exec, how, .. } = arguments;
     let named = match &exec {
