@@ -1,7 +1,7 @@
 //! Write rules for the CLI: refuses plain writes, locks and cached results on keys that belong to something else.
 
 use keyward::remote::{Connection, Options};
-use keyward::rules::{Keeper, RegistryKeys, Reserved, WorkspaceKeys, WriteRules};
+use keyward::rules::{Keeper, RegistryKeys, Reserved, SparedRoots, WorkspaceKeys, WriteRules};
 use keyward::schema::Published;
 use keyward::{Data, ErrorKind, Key, Sameness, Store, StoreUrl};
 
@@ -13,6 +13,8 @@ use crate::served;
 /// The rules for plain writes to the store that is meant, unless they are to be written past.
 pub struct Guard {
     rules: Option<WriteRules>,
+    /// Whether the store gives out which keys are the roots of locks.
+    shows_roots: bool,
 }
 
 impl Guard {
@@ -24,14 +26,14 @@ impl Guard {
                 "warning: --raw writes past schemas, indexes, locks and Keyward's own keys, and keeps \
                  none of them right; check the store with keyward doctor afterwards",
             );
-            return Ok(Self { rules: None });
+            return Ok(Self { rules: None, shows_roots: false });
         }
         let url: StoreUrl = target.url()?.parse()?;
         let rules = match url.engine() {
             "keyward+http" | "keyward+https" => of_server(url).await?,
             _ => of_files(target)?,
         };
-        Ok(Self { rules: Some(rules) })
+        Ok(Self { rules: Some(rules), shows_roots: false })
     }
 
     /// Whether there are rules to keep to.
@@ -47,6 +49,17 @@ impl Guard {
             }
             None => Ok(()),
         }
+    }
+
+    /// Refuses keys of which a plain write must leave one alone: the roots of locks that no schema declares
+    /// among them, as far as the store gives these out. Asked before the first of several commits, so that
+    /// none is made if one of them would be refused.
+    pub async fn admit_all(&self, store: &Store, keys: &[Key]) -> Result {
+        keys.iter().try_for_each(|key| self.admit(key))?;
+        if self.shows_roots {
+            SparedRoots::find(store, keys).await?.map_err(keyward::Error::from)?;
+        }
+        Ok(())
     }
 
     /// Refuses a key that cannot be the root of locks: one that belongs to something else.
@@ -65,7 +78,10 @@ impl Guard {
     pub async fn over(&mut self, store: Store) -> Result<Store> {
         let Some(rules) = &mut self.rules else { return Ok(store) };
         match rules.learn(&store).await {
-            Ok(()) => Ok(rules.clone().guard(store)),
+            Ok(()) => {
+                self.shows_roots = true;
+                Ok(rules.clone().guard(store))
+            }
             // A server that keeps its own keys from us applies the rule to our writes itself.
             Err(error) if matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::Reserved) => {
                 Ok(store)

@@ -44,15 +44,27 @@ impl SparedRoots {
             commit.checks.extend(checks);
             return Ok(Ok(Self { keys, first }));
         }
-        for (keys, checks) in keys.chunks(CHECKED_AT_ONCE).zip(checks.chunks(CHECKED_AT_ONCE)) {
-            let marks: Vec<Key> = checks.iter().map(|check| check.key.clone()).collect();
-            let found = store.get_many(&marks).await?;
+        let found = Self::find(store, &keys).await?;
+        Ok(found.map(|()| Self { keys: Vec::new(), first }))
+    }
+
+    /// Looks for a root of locks among keys, as far as that is known now. One that is found is the inner
+    /// error.
+    pub async fn find(store: &Store, keys: &[Key]) -> Result<Result<(), Reserved>> {
+        let limits = store.limits();
+        // Where there is no room for the mark of a root, there is no root.
+        let marked = keys.iter().map(|key| (key, Locks::is_no_root(key).key));
+        let marked = marked.filter(|(_, mark)| mark.as_bytes().len() <= limits.key_bytes_max);
+        let (keys, marks): (Vec<&Key>, Vec<Key>) = marked.unzip();
+        let at_once = limits.get_keys_max.clamp(1, CHECKED_AT_ONCE);
+        for (keys, marks) in keys.chunks(at_once).zip(marks.chunks(at_once)) {
+            let found = store.get_many(marks).await?;
             let root = keys.iter().zip(found).find(|(_, mark)| mark.is_some());
             if let Some((root, _)) = root {
-                return Ok(Err(Reserved { key: root.clone(), keeper: Keeper::Locks }));
+                return Ok(Err(Reserved { key: (*root).clone(), keeper: Keeper::Locks }));
             }
         }
-        Ok(Ok(Self { keys: Vec::new(), first }))
+        Ok(Ok(()))
     }
 
     /// Tells which root it is, if a commit failed for one of the checks.

@@ -72,7 +72,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     let keys: Vec<Key> = arguments.keys.iter().map(|key| super::key(key)).collect::<Result<_>>()?;
     let mut guard = Guard::new(target, arguments.raw).await?;
     let store = guard.over(target.open_to_read(output).await?).await?;
-    keys.iter().try_for_each(|key| guard.admit(key))?;
+    guard.admit_all(&store, &keys).await?;
     match (arguments.if_version, &keys[..]) {
         (None, _) => delete_keys(&store, &keys, output).await,
         (Some(version), [key]) => {
@@ -128,9 +128,10 @@ async fn delete_prefix(
         let mut pages = Pages::new(store, range.clone(), Want::Keys);
         let mut count = 0;
         while let Some(rows) = pages.next().await? {
-            rows.iter().try_for_each(|row| guard.admit(&row.key))?;
-            count += rows.len() as u64;
-            counting.advance(rows.len() as u64);
+            let keys: Vec<Key> = rows.into_iter().map(|row| row.key).collect();
+            guard.admit_all(store, &keys).await?;
+            count += keys.len() as u64;
+            counting.advance(keys.len() as u64);
         }
         drop(counting);
         if count > 0 && !yes {

@@ -84,6 +84,24 @@ fn agents_entries_are_not_written_as_records() {
 }
 
 #[test]
+fn a_prefix_with_a_lock_root_far_behind_is_left_as_it_is() {
+    let kw = Sandbox::filled("item", 1_500);
+    kw.ok(&["lock", "exec", "item:zzz", "--", "true"]);
+    let before = kw.ok(&["export", "item"]);
+    assert_eq!(before.lines().count(), 1_501);
+    let told = kw.fails(11, &["del", "--prefix", "item", "--yes"]);
+    assert!(told.contains("item:zzz is the root of locks"), "{told}");
+    assert!(!told.contains("Deleted before that"), "{told}");
+    assert_eq!(kw.ok(&["export", "item"]), before);
+    // Nor by their names, however many are named before it.
+    let listed = kw.ok(&["ls", "item", "--depth", "2"]);
+    let keys: Vec<&str> = listed.lines().collect();
+    assert_eq!(keys.len(), 1_501);
+    kw.fails(11, &[&["del"], &keys[..]].concat());
+    assert_eq!(kw.ok(&["export", "item"]), before);
+}
+
+#[test]
 fn others_read_what_is_shared_of_a_record_and_nothing_of_a_draft() {
     let kw = Sandbox::new();
     kw.write(

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use keyward::locks::{
-    Broken, Error, Holder, LockPath, Locks, Mode, Renewal, Request, Root, Standing, Target, Ticket,
-    Tried, Who,
+    Broken, Error, Holder, LockPath, Mode, Renewal, Request, Root, Standing, Target, Ticket, Tried,
+    Who,
 };
-use keyward::rules::{Keeper, Reserved, SparedRoots};
+use keyward::rules::SparedRoots;
 use keyward::{Commit, Cursor, Key};
 use serde_json::json;
 
@@ -259,18 +259,5 @@ impl<'t> Fenced<'t> {
 
 /// Refuses keys of which one is a root of locks, as far as that is known now.
 pub(super) async fn refuse_roots(served: &Served, keys: &[Key]) -> Result<()> {
-    let store = served.store();
-    // Where there is no room for the mark of a root, there is no root.
-    let marked = keys.iter().map(|key| (key, Locks::is_no_root(key).key));
-    let fits = |mark: &Key| mark.as_bytes().len() <= store.limits().key_bytes_max;
-    let (keys, marks): (Vec<&Key>, Vec<Key>) = marked.filter(|(_, mark)| fits(mark)).unzip();
-    let at_once = store.limits().get_keys_max.max(1);
-    for (keys, marks) in keys.chunks(at_once).zip(marks.chunks(at_once)) {
-        let found = store.get_many(marks).await?;
-        let root = keys.iter().zip(&found).find(|(_, mark)| mark.is_some());
-        if let Some((root, _)) = root {
-            return Err(refused(Reserved { key: (*root).clone(), keeper: Keeper::Locks }));
-        }
-    }
-    Ok(())
+    SparedRoots::find(served.store(), keys).await?.map_err(refused)
 }
