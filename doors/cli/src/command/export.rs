@@ -21,8 +21,11 @@ use crate::progress::Progress;
 /// Write entries as JSON lines
 ///
 /// In key order, one line each with key, value, and metadata and expiry if there are any; values
-/// byte for byte as they are stored. import reads it. A store that changes meanwhile is read page by
-/// page, each at its own moment; for a copy of one moment there is backup.
+/// byte for byte as they are stored. A store that changes meanwhile is read page by page, each at its own
+/// moment; for a copy of one moment there is backup.
+///
+/// import reads plain entries back. A store with records or other keys of Keyward's own goes into a new
+/// store with import --raw, which takes their indexes along, or with copy.
 ///
 /// A damaged store is refused with exit code 8. --salvage exports what can still be read of a damaged
 /// embedded store, in any order: nobody may have it open meanwhile, and it is not changed. It says on
@@ -32,7 +35,7 @@ use crate::progress::Progress;
   keyward export > all.jsonl
   keyward export user:7 -o ada.jsonl
   keyward export --salvage > rest.jsonl
-  keyward -s embedded:./data export | keyward -s embedded:./copy import"#)]
+  keyward -s embedded:./data export | keyward -s embedded:./copy import --raw"#)]
 pub struct Arguments {
     /// Export what lies below this prefix, for example user:7; everything if left out
     prefix: Option<String>,

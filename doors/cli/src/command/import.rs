@@ -25,13 +25,14 @@ use crate::progress::Progress;
 /// order. Entries that have expired are left out. If a line is wrong, everything before it is
 /// stored, and importing the same input again is safe.
 ///
-/// Records of a schema, agents' entries and Keyward's own keys are refused, as put refuses them. To read
-/// a whole store into a new one, with its indexes, use copy, or import --raw.
+/// Records of a schema, agents' entries and Keyward's own keys are refused, as put refuses them. The export
+/// of a store that holds such keys goes into a new store with --raw, which takes their indexes along; copy
+/// does the same in one step.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward import all.jsonl
   keyward import all.jsonl --if-absent
-  keyward -s embedded:./data export | keyward -s embedded:./copy import
+  keyward -s embedded:./data export | keyward -s embedded:./copy import --raw
   keyward -s embedded:./new import rest.jsonl --raw"#)]
 pub struct Arguments {
     /// The file to read, or - for standard input
@@ -191,8 +192,15 @@ fn is_refusal(kind: ErrorKind) -> bool {
     )
 }
 
+/// What to do about a line that a plain write must leave alone.
+const RESERVED: &str = "import reads plain entries. To copy a whole store, with its records and their indexes, \
+                        use keyward copy SOURCE TARGET, or import its export into a new store with --raw. \
+                        Single records are written with keyward record, agents' entries with keyward agent.";
+
 fn failed_at(entries: &[Numbered], error: keyward::Error) -> Failure {
+    let kind = error.kind();
     let failure = Failure::from(error);
+    let failure = if kind == ErrorKind::Reserved { failure.hint(RESERVED) } else { failure };
     match entries {
         [] => failure,
         [only] => failure.at(format_args!("line {}", only.line)),

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::records::declared;
 use crate::sandbox::{Sandbox, is_absent};
 
 const ODD: &str = r#"{"key":"a%3Ab:%25:","value":12345678901234567890.000}
@@ -175,4 +176,27 @@ fn a_line_that_belongs_to_keyward_is_refused_and_those_before_it_are_stored() {
     assert_eq!(kw.ok(&["ls"]), "a\n");
     kw.run_with(&["import", "--raw"], lines).fails_after(0);
     assert_eq!(kw.ok(&["get", "b"]), "1\n");
+}
+
+#[test]
+fn the_export_of_a_store_with_records_says_how_it_is_imported() {
+    let kw = declared();
+    kw.record(&["put", "users", r#"{"email":"ada@example.org"}"#, "--as", "ada"]);
+    let exported = kw.ok(&["export"]);
+    let told = kw.run_with(&["-s", "embedded:./copy", "import"], &*exported).fails(11);
+    assert!(told.contains("keyward copy SOURCE TARGET") && told.contains("--raw"), "{told}");
+    assert!(!told.contains("Nothing was done"), "{told}");
+    // As the examples of the help say.
+    for command in ["export", "import"] {
+        let help = kw.ok(&[command, "--help"]);
+        let example = "keyward -s embedded:./data export | keyward -s embedded:./copy import --raw";
+        assert!(help.contains(example), "{help}");
+    }
+    let raw = ["-s", "embedded:./raw", "import", "--raw"];
+    kw.run_with(&raw, &*exported).fails_after(0);
+    kw.ok(&["copy", "embedded:./data", "embedded:./copied"]);
+    for copy in ["embedded:./raw", "embedded:./copied"] {
+        assert_eq!(kw.ok(&["-s", copy, "export"]), exported);
+        kw.ok(&["-s", copy, "doctor"]);
+    }
 }
