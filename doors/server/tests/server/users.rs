@@ -161,3 +161,23 @@ async fn locks_that_are_held_below_a_user_keep_their_catalog() {
     let remove = server.request(Method::DELETE, desk).bearer_auth(&admin.secret);
     refused(403, "reserved", remove).await;
 }
+
+#[tokio::test]
+async fn tokens_go_on_rising_after_a_user_was_removed() {
+    let (server, admin, _) = furnished().await;
+    let lock = async || {
+        let body = json!({"root": "user:ada:shelf", "ttl": 60}).to_string();
+        let acquire = server.post("/v1/stores/app/locks/acquire", &body);
+        let lock = told(200, acquire.bearer_auth(&admin.secret)).await;
+        let body = json!({"ticket": lock["ticket"]}).to_string();
+        let release = server.post("/v1/stores/app/locks/release", &body);
+        answered(204, release.bearer_auth(&admin.secret)).await;
+        lock["token"].as_u64().unwrap()
+    };
+    let before = lock().await;
+    answered(200, server.request(Method::DELETE, "/v1/users/ada").bearer_auth(&admin.secret)).await;
+    let shelf = server.get("/v1/stores/app/entries/user:ada:shelf").bearer_auth(&admin.secret);
+    answered(404, shelf).await;
+    // Nobody who was given the old token elsewhere takes the new holder for a former one.
+    assert!(lock().await > before);
+}
