@@ -12,6 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    hint: Option<Box<str>>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -93,7 +94,7 @@ impl ErrorKind {
 impl Error {
     /// An error of a kind, with a message that says what happened.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), hint: None, source: None }
     }
 
     /// The same error, caused by another.
@@ -101,6 +102,18 @@ impl Error {
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// The same error with a hint for its very case, instead of that of its kind.
+    #[must_use]
+    pub fn advise(mut self, hint: impl Into<Box<str>>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// What to do next in this very case, if more is known than [`ErrorKind::hint`] says.
+    pub fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// What the caller can do about it.

@@ -203,7 +203,10 @@ impl From<keyward::Error> for Failure {
     fn from(error: keyward::Error) -> Self {
         let kind = error.kind();
         let failure = Self::new(kind.into(), kind.code(), error.to_string());
-        Self { retryable: kind.retryable(), ..failure.hint(advice(kind.hint())) }
+        let hint = error.advice().unwrap_or_else(|| advice(kind.hint()));
+        // What has a hint of its own does not help by itself when tried again.
+        let retryable = kind.retryable() && error.advice().is_none();
+        Self { retryable, ..failure.hint(hint) }
     }
 }
 

@@ -15,6 +15,7 @@ use keyward_engine::{Error, ErrorKind, Result};
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Asks, Problem, Refusal};
+use crate::handshake::Untrusted;
 use crate::{ApiKey, Options, Reply, Sent, tls};
 
 /// How often something is asked that may be asked again.
@@ -52,6 +53,10 @@ pub(crate) struct Answer {
 enum Lost {
     /// The server was not reached, so that nothing was done.
     Unreached(String),
+    /// TLS failed before the request was sent: asking again does not help.
+    Untrusted(Untrusted),
+    /// What came back on a connection without TLS is not HTTP.
+    Garbled(Untrusted),
     /// The request was under way.
     Unanswered(String),
     /// It took longer than is waited.
@@ -178,7 +183,7 @@ impl Connection {
     pub(crate) async fn listen(&self, path: &str) -> Result<Incoming> {
         let begun = async {
             let request = self.request(&Sent::get(path))?;
-            let response = self.0.client.request(request).await.map_err(from_client)?;
+            let response = self.sent(request).await?;
             match response.status().is_success() {
                 true => Ok(Ok(response.into_body())),
                 false => whole(response).await.map(Err),
@@ -193,7 +198,12 @@ impl Connection {
 
     async fn once(&self, sent: &Sent) -> Result<Answer, Lost> {
         let request = self.request(sent)?;
-        whole(self.0.client.request(request).await.map_err(from_client)?).await
+        whole(self.sent(request).await?).await
+    }
+
+    async fn sent(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Lost> {
+        let response = self.0.client.request(request).await;
+        response.map_err(|error| from_client(&error, &self.0.server))
     }
 
     fn request(&self, sent: &Sent) -> Result<Request<Full<Bytes>>, Lost> {
@@ -212,6 +222,15 @@ impl Connection {
     fn lost(&self, lost: Lost, asks: Asks) -> Error {
         let server = &self.0.server;
         let (kind, message) = match (lost, asks) {
+            (Lost::Untrusted(untrusted) | Lost::Garbled(untrusted), Asks::Looks)
+            | (Lost::Untrusted(untrusted), Asks::Changes) => {
+                let message = format!("cannot use {server}: {}", untrusted.reason);
+                return Error::new(ErrorKind::Unavailable, message).advise(untrusted.hint);
+            }
+            (Lost::Garbled(untrusted), Asks::Changes) => {
+                let message = format!("the answer of {server} was lost: {}", untrusted.reason);
+                (ErrorKind::OutcomeUnknown, message)
+            }
             (Lost::Unreached(reason), _) => {
                 (ErrorKind::Unavailable, format!("cannot reach {server}: {reason}"))
             }
@@ -245,7 +264,7 @@ impl Lost {
         match self {
             Self::Unreached(_) => true,
             Self::Unanswered(_) => asks == Asks::Looks,
-            Self::Late => false,
+            Self::Untrusted(_) | Self::Garbled(_) | Self::Late => false,
         }
     }
 }
@@ -266,8 +285,14 @@ impl Answer {
     }
 }
 
-fn from_client(error: hyper_util::client::legacy::Error) -> Lost {
-    let reason = reason(&error);
+fn from_client(error: &hyper_util::client::legacy::Error, server: &str) -> Lost {
+    if let Some(untrusted) = Untrusted::explain(error, server) {
+        return match error.is_connect() {
+            true => Lost::Untrusted(untrusted),
+            false => Lost::Garbled(untrusted),
+        };
+    }
+    let reason = reason(error);
     match error.is_connect() {
         true => Lost::Unreached(reason),
         false => Lost::Unanswered(reason),

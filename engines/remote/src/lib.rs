@@ -12,6 +12,7 @@ mod contract;
 mod engine;
 mod error;
 mod events;
+mod handshake;
 mod options;
 mod sent;
 mod tls;
