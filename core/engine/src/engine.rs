@@ -81,6 +81,12 @@ pub trait Engine: Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
+    /// The disk space of the store, on engines that keep it on a disk of this machine. Cheap: nothing
+    /// is counted.
+    fn disk_space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Writes a copy of the whole store, consistent at one moment while others write, into a
     /// new file.
     fn backup<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<()>> {
@@ -109,6 +115,17 @@ pub struct Stats {
     pub revision: Option<Revision>,
     /// The earliest revision that a watch can resume from.
     pub earliest_revision: Option<Revision>,
+}
+
+/// The disk space of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// Bytes that the store occupies.
+    pub store_bytes: u64,
+    /// Bytes that are free on its file system, for this account.
+    pub free_bytes: u64,
+    /// Bytes of its file system.
+    pub disk_bytes: u64,
 }
 
 /// The watch of an engine that cannot: an error, and nothing after it.

@@ -29,7 +29,7 @@ pub use capability::{
 };
 pub use clock::{Clock, SystemClock};
 pub use commit::{Check, Commit, Expect, Expiry, Outcome, Put, Write};
-pub use engine::{BoxFuture, BoxStream, Engine, Stats, cannot_watch};
+pub use engine::{BoxFuture, BoxStream, DiskSpace, Engine, Stats, cannot_watch};
 pub use entry::{Entry, Revision, Version};
 pub use error::{Error, ErrorKind, Result};
 pub use feed::{ChangeLog, LogSlice, follow};

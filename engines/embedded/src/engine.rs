@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::thread;
 
 use keyward_engine::{
-    BoxFuture, BoxStream, Capabilities, Clock, Commit, Engine, Entry, Error, ErrorKind, Event,
-    Outcome, Page, Result, Revision, Scan, Stats, SystemClock, follow,
+    BoxFuture, BoxStream, Capabilities, Clock, Commit, DiskSpace, Engine, Entry, Error, ErrorKind,
+    Event, Outcome, Page, Result, Revision, Scan, Stats, SystemClock, follow,
 };
 use keyward_key::{Key, KeyRange};
 use tokio::sync::{oneshot, watch};
@@ -191,6 +191,19 @@ impl Engine for Embedded {
 
     fn check_space(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { place::refuse_full_disks(self.shared.core.environment.env.path()) })
+    }
+
+    fn disk_space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
+        Box::pin(async move {
+            let env = &self.shared.core.environment.env;
+            let failed = |error| from_lmdb("cannot read the store's size", error);
+            let store_bytes = env.real_disk_size().map_err(failed)?;
+            Ok(place::disk(env.path()).map(|(free_bytes, disk_bytes)| DiskSpace {
+                store_bytes,
+                free_bytes,
+                disk_bytes,
+            }))
+        })
     }
 
     fn backup<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<()>> {

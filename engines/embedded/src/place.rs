@@ -63,8 +63,14 @@ pub(crate) fn refuse_full_disks(directory: &Path) -> Result<()> {
 
 /// Whether the file system has hardly any room left.
 pub(crate) fn is_nearly_full(directory: &Path) -> bool {
-    rustix::fs::statvfs(directory)
-        .is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) < ROOM_MIN)
+    disk(directory).is_some_and(|(free, _)| free < ROOM_MIN)
+}
+
+/// The free bytes and all bytes of the file system, if it tells.
+pub(crate) fn disk(directory: &Path) -> Option<(u64, u64)> {
+    let found = rustix::fs::statvfs(directory).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+    Some((bytes(found.f_bavail), bytes(found.f_blocks)))
 }
 
 /// The PID namespace of this process, where the system has such a thing.

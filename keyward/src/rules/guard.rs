@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use keyward_engine::{
-    BoxFuture, BoxStream, Capabilities, Commit, Engine, Entry, Event, Outcome, Page, Result,
-    Revision, Scan, Stats, Store, Tier,
+    BoxFuture, BoxStream, Capabilities, Commit, DiskSpace, Engine, Entry, Event, Outcome, Page,
+    Result, Revision, Scan, Stats, Store, Tier,
 };
 use keyward_key::{Key, KeyRange};
 use keyward_locks::Locks;
@@ -146,6 +146,10 @@ impl Engine for Guarded {
 
     fn check_space(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.store.check_space())
+    }
+
+    fn disk_space(&self) -> BoxFuture<'_, Result<Option<DiskSpace>>> {
+        Box::pin(self.store.disk_space())
     }
 
     fn backup<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<()>> {

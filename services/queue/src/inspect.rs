@@ -211,6 +211,11 @@ impl Queue {
     /// section: numbers kept beside the rows would be one key that every commit writes, and on shared
     /// databases every worker would wait for it.
     pub async fn stats(&self) -> Result<QueueStats> {
+        self.stats_up_to(Self::COUNT_MAX).await
+    }
+
+    /// The same, counting at most so many rows of each section.
+    pub async fn stats_up_to(&self, count_max: u64) -> Result<QueueStats> {
         let Self { inner, .. } = self;
         let places = &inner.places;
         let first = Scan::new(places.ready_range()).keys_only().limit(1);
@@ -218,23 +223,30 @@ impl Queue {
         let first = first.rows.first().and_then(|row| places.ready_entry(&row.key));
         let mut claimed = 0;
         let see = |value: &str| claimed += u64::from(value == "\"claimed\"");
-        let due = self.count(places.due_range(), Want::Entries, see).await?;
+        let due = self.count(places.due_range(), Want::Entries, count_max, see).await?;
         Ok(QueueStats {
-            ready: self.count(places.ready_range(), Want::Keys, |_| ()).await?,
+            ready: self.count(places.ready_range(), Want::Keys, count_max, |_| ()).await?,
             delayed: Count { count: due.count - claimed, more: due.more },
             claimed: Count { count: claimed, more: due.more },
-            dead: self.count(places.dead_letters_range(), Want::Keys, |_| ()).await?,
+            dead: self.count(places.dead_letters_range(), Want::Keys, count_max, |_| ()).await?,
             oldest: first.map(|entry| self.now().time().duration_since(entry.at.time())),
             paused: self.paused().await?,
         })
     }
 
     /// Counts rows, showing what each holds if that is wanted.
-    async fn count(&self, range: KeyRange, want: Want, mut see: impl FnMut(&str)) -> Result<Count> {
+    async fn count(
+        &self,
+        range: KeyRange,
+        want: Want,
+        count_max: u64,
+        mut see: impl FnMut(&str),
+    ) -> Result<Count> {
         let mut count = 0;
         let mut cursor = None;
         loop {
-            let limit = usize::try_from(Self::COUNT_MAX - count).unwrap_or(usize::MAX);
+            let limit =
+                usize::try_from(count_max.saturating_sub(count).max(1)).unwrap_or(usize::MAX);
             let limit = limit.min(Self::LIST_MAX);
             let scan = Scan { want, ..Scan::new(range.clone()).limit(limit).after(cursor) };
             let page = self.inner.store.scan(&scan).await?;
@@ -243,7 +255,7 @@ impl Queue {
             }
             count += page.rows.len() as u64;
             cursor = page.next;
-            if cursor.is_none() || count >= Self::COUNT_MAX {
+            if cursor.is_none() || count >= count_max {
                 return Ok(Count { count, more: cursor.is_some() });
             }
         }

@@ -12,8 +12,8 @@ use keyward_key::{Key, KeyRange};
 pub use list::{List, Listed, Listing};
 
 use crate::{
-    BoxStream, Capabilities, Commit, Engine, Entry, Error, ErrorKind, Event, Limits, Order,
-    Outcome, Page, Put, Result, Revision, Scan, ScanOrder, Stats, Version,
+    BoxStream, Capabilities, Commit, DiskSpace, Engine, Entry, Error, ErrorKind, Event, Limits,
+    Order, Outcome, Page, Put, Result, Revision, Scan, ScanOrder, Stats, Version,
 };
 
 /// A store: one keyspace on one engine. Cheap to clone.
@@ -170,6 +170,11 @@ impl Store {
     /// engine can tell without writing.
     pub async fn check_space(&self) -> Result<()> {
         self.engine.check_space().await
+    }
+
+    /// The disk space of the store, on engines that keep it on a disk of this machine.
+    pub async fn disk_space(&self) -> Result<Option<DiskSpace>> {
+        self.engine.disk_space().await
     }
 
     /// Writes a copy of the whole store, consistent at one moment while others write, into a new
