@@ -38,6 +38,8 @@ pub struct Settings {
     pub log_level: Option<String>,
     /// Where traces are told: the URL of a collector.
     pub otlp: Option<String>,
+    /// The origins of pages that may call the server from a browser.
+    pub cors_origins: Option<Vec<String>>,
     #[serde(default)]
     pub tls: TlsSettings,
     #[serde(default)]
@@ -369,6 +371,7 @@ impl Settings {
             registries: plain.registries,
             agreements: plain.agreements,
             agents: self.agents.options(),
+            cors_origins: self.cors_origins.unwrap_or_default(),
             mcp: self.mcp.options(),
             clock: plain.clock,
         })
@@ -390,6 +393,7 @@ impl Settings {
             quota,
             audit_kept,
             audit_bytes_max,
+            cors_origins,
             mcp,
             agents,
             ..
@@ -409,6 +413,7 @@ impl Settings {
             log: Some(log),
             log_level: Some(log_level),
             otlp,
+            cors_origins: Some(cors_origins.clone()),
             tls: TlsSettings {
                 cert: tls.map(|tls| tls.cert.clone()),
                 key: tls.map(|tls| tls.key.clone()),
@@ -538,6 +543,7 @@ mod tests {
         let config = Config {
             issuer: Some(Issuer::new("https://id.example", "keyward", KeySource::Discovered)),
             tls: Some(Tls { cert: "a.pem".into(), key: "b.pem".into() }),
+            cors_origins: vec!["https://app.example".to_owned()],
             quota: Some(Quota { writes_per_day_max: 5, bytes_per_day_max: u64::MAX }),
             ..Config::default()
         };

@@ -12,10 +12,12 @@ use crate::agreements::Agreements;
 use crate::audit::{self, Audit, AuditLog, Keeping, Scribe};
 use crate::auth::{Auth, Keys, StartToken, Tokens};
 use crate::config::{Config, Limits};
+use crate::http::cors::Cors;
+use crate::http::origin::Origin;
 use crate::lifecycle::Lifecycle;
 use crate::limits::{Throttle, Usage};
 use crate::log_summary::LogSummary;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Samples};
 use crate::problem::{Problem, Result};
 use crate::reads::Reads;
 use crate::registries::Registries;
@@ -41,12 +43,14 @@ struct Inner {
     audit_log: AuditLog,
     /// The stores that only the server itself uses, by what for.
     own_stores: Vec<(&'static str, Store)>,
+    cors: Cors,
     throttle: Throttle,
     usage: Option<Usage>,
     clock: Arc<dyn Clock>,
     limits: Limits,
     lifecycle: Lifecycle,
     metrics: Metrics,
+    samples: Samples,
     requests: Shares,
     streams: Shares,
     bodies: Shares,
@@ -84,6 +88,8 @@ impl App {
         };
         let keeping = Keeping { time: config.audit_kept, bytes_max: config.audit_bytes_max };
         let (audit, scribe) = audit::open(audit_store.clone(), clock.clone(), keeping, run.clone());
+        let audit = audit.counting(metrics.audit_refused.clone());
+        let scribe = scribe.counting(metrics.audit_write_failures.clone());
         let own = [
             config.control.is_some().then(|| ("control", control.clone())),
             config.audit.is_some().then(|| ("audit", audit_store.clone())),
@@ -98,11 +104,13 @@ impl App {
             audit,
             usage: usage(config, &control),
             audit_log: AuditLog::new(audit_store),
+            cors: Cors::new(config),
             throttle: Throttle::new(&config.rates),
             clock,
             limits: config.limits,
             lifecycle,
             metrics,
+            samples: Samples::default(),
             waits: Waits::new(&config.limits),
             requests: Shares::halved(config.limits.requests_max),
             streams: Shares::new((config.limits.requests_max / STREAMS_PART).max(1)),
@@ -170,6 +178,23 @@ impl App {
         self.0.own_stores.iter().map(|(name, store)| (*name, store))
     }
 
+    /// Which pages may call the server from a browser.
+    pub fn cors(&self) -> &Cors {
+        &self.0.cors
+    }
+
+    /// Warns of allowed origins that can do nothing yet: without keys, pages of other sites would act as
+    /// the local user, who may do everything.
+    pub fn warn_of_idle_origins(&self) {
+        let idle = |origin: &&Origin| !origin.is_this_machine();
+        if self.auth().is_local() && self.cors().origins().iter().any(|one| idle(&one)) {
+            tracing::warn!(
+                "pages of other sites are refused until there is an API key, although their origins \
+                 are allowed (cors_origins)"
+            );
+        }
+    }
+
     pub fn throttle(&self) -> &Throttle {
         &self.0.throttle
     }
@@ -194,6 +219,11 @@ impl App {
 
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// The last look at sizes and messages, for metrics.
+    pub fn samples(&self) -> &Samples {
+        &self.0.samples
     }
 
     /// One slot for each request that may be worked on.

@@ -11,6 +11,7 @@ use keyward::{Clock, SystemClock, agents, agreements, queue};
 
 use crate::audit;
 use crate::auth::{Issuer, Secret};
+use crate::http::cors::check_origin;
 use crate::limits::{Quota, Rates};
 use crate::mcp::McpOptions;
 use crate::server::StartError;
@@ -65,6 +66,9 @@ pub struct Config {
     pub registries: Vec<RegistryConfig>,
     /// Workspaces of agreements.
     pub agreements: Vec<WorkspaceConfig>,
+    /// The origins of pages that may call the server from a browser (CORS), as in
+    /// `https://app.example`; none by default.
+    pub cors_origins: Vec<String>,
     /// How agents reach it (MCP).
     pub mcp: McpOptions,
     /// Where the time comes from, for the ends of keys, for rates, for the delays of messages, and for
@@ -92,6 +96,7 @@ impl Default for Config {
             agents: agents::Options::default(),
             registries: Vec::new(),
             agreements: Vec::new(),
+            cors_origins: Vec::new(),
             mcp: McpOptions::default(),
             clock: Arc::new(SystemClock),
         }
@@ -103,13 +108,22 @@ impl Config {
     /// stores and without asking other machines: the files it names are read.
     pub fn check(&self) -> Result<(), StartError> {
         self.refuse_eavesdroppers()?;
-        self.tls.as_ref().map(Tls::load).transpose()?;
+        self.refuse_bad_origins()?;
+        self.tls.as_ref().map(Tls::check).transpose()?;
         if let Some(issuer) = &self.issuer {
             let keys = issuer.keys.to_string();
             issuer.check().map_err(|reason| StartError::IssuerKeys { keys, reason })?;
         }
         self.registries.iter().try_for_each(RegistryConfig::check)?;
         self.agreements.iter().try_for_each(WorkspaceConfig::check)
+    }
+
+    /// Refuses CORS origins that no page can have.
+    pub(crate) fn refuse_bad_origins(&self) -> Result<(), StartError> {
+        self.cors_origins.iter().try_for_each(|origin| {
+            check_origin(origin)
+                .map_err(|reason| StartError::Origin { origin: origin.clone(), reason })
+        })
     }
 
     /// Refuses connections in plain text that other machines reach, unless they are allowed.

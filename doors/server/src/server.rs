@@ -20,7 +20,7 @@ use crate::lifecycle::Lifecycle;
 use crate::listener;
 use crate::mcp::{Endpoint, McpOptions};
 use crate::problem::Problem;
-use crate::tls::Tls;
+use crate::tls::Certificate;
 
 /// A server that listens, and serves once it is [run](Server::run).
 #[derive(Debug)]
@@ -30,7 +30,8 @@ pub struct Server {
     app: App,
     lifecycle: Lifecycle,
     scribe: Scribe,
-    tls: Option<Arc<ServerConfig>>,
+    tls: Option<Arc<Certificate>>,
+    acceptor: Option<Arc<ServerConfig>>,
     mcp: McpOptions,
 }
 
@@ -83,6 +84,16 @@ pub enum StartError {
         file: PathBuf,
         /// Why.
         reason: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
+    /// Something else than an origin is configured as one that may call from a browser.
+    #[error("{origin:?} cannot be allowed as an origin: {reason}")]
+    Origin {
+        /// What is configured.
+        origin: String,
+        /// Why.
+        reason: &'static str,
     },
     /// A registry cannot be kept as its settings say.
     #[error("the registry {registry} cannot be kept: {reason}")]
@@ -114,7 +125,9 @@ impl Server {
     pub async fn bind(config: &Config, data: &Data) -> Result<Self, StartError> {
         let exposed = !config.listen.ip().is_loopback();
         config.refuse_eavesdroppers()?;
-        let tls = config.tls.as_ref().map(Tls::load).transpose()?;
+        config.refuse_bad_origins()?;
+        let tls = config.tls.as_ref().map(Certificate::load).transpose()?;
+        let acceptor = tls.as_ref().map(Certificate::config).transpose()?;
         let tokens = match config.issuer.clone() {
             Some(issuer) => {
                 let keys = issuer.keys.to_string();
@@ -138,11 +151,15 @@ impl Server {
         {
             return Err(StartError::Unguarded(config.listen));
         }
+        if let Some(certificate) = &tls {
+            certificate.announce(&app);
+        }
+        app.warn_of_idle_origins();
         let unable = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(unable)?;
         let address = listener.local_addr().map_err(unable)?;
         let mcp = config.mcp.clone();
-        Ok(Self { listener, address, app, lifecycle, scribe, tls, mcp })
+        Ok(Self { listener, address, app, lifecycle, scribe, tls, acceptor, mcp })
     }
 
     /// Where it listens.
@@ -172,7 +189,7 @@ impl Server {
     /// memory. All of that together takes at most [`Limits::drain_time_max`](crate::Limits), or a
     /// second if that is less.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { listener, app, lifecycle, scribe, tls, mcp, .. } = self;
+        let Self { listener, app, lifecycle, scribe, tls, acceptor, mcp, .. } = self;
         let (finish, finished) = oneshot::channel::<()>();
         let finished = async {
             let _ = finished.await;
@@ -182,13 +199,15 @@ impl Server {
         let serving = async {
             let mcp = Endpoint::new(app.clone(), &mcp, tls.is_some());
             let router = http::router(app.clone(), &mcp);
-            let serving = listener::serve(listener, tls.map(Into::into), router, app.clone());
+            let acceptor = acceptor.map(Into::into);
+            let serving = listener::serve(listener, acceptor, router, app.clone());
             tokio::pin!(serving);
             app.registries().start(&lifecycle);
             app.agreements().start(&lifecycle);
             let closed = tokio::select! {
                 () = serving.as_mut() => true,
                 () = stop => false,
+                () = keep_certificate_fresh(tls.as_deref(), &app) => false,
             };
             lifecycle.stop();
             let stopped = Instant::now();
@@ -225,6 +244,14 @@ impl Server {
         if timeout_at(deadline, upkeep).await.is_err() {
             tracing::error!("stopped before everything that was gathered was written");
         }
+    }
+}
+
+/// Replaces the certificate when its files change. Never ends.
+async fn keep_certificate_fresh(certificate: Option<&Certificate>, app: &App) {
+    match certificate {
+        Some(certificate) => certificate.keep_fresh(app).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -27,6 +27,7 @@ mod mcp;
 mod migrating;
 mod moving;
 mod ollama;
+mod operating;
 mod questions;
 mod queues;
 mod readme;

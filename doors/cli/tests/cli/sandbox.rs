@@ -71,6 +71,7 @@ impl Sandbox {
             .env_remove("KEYWARD_FIRST_KEY_FILE")
             .env_remove("KEYWARD_START_TOKEN_FILE")
             .env_remove("KEYWARD_CACHE")
+            .env_remove("KEYWARD_CORS_ORIGINS")
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_CACHE_HOME")
             .stdin(Stdio::null())

@@ -17,6 +17,7 @@ use std::time::Duration;
 use axum::http::Uri;
 use jiff::Timestamp;
 use keyward::{Clock, Store};
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, OwnedPermit};
 use tokio::time::timeout;
@@ -86,6 +87,7 @@ pub(crate) struct Asked {
 pub(crate) struct Audit {
     queue: mpsc::Sender<Told>,
     clock: Arc<dyn Clock>,
+    refused: Counter,
 }
 
 /// The two ends of a new log: `run` tells its sheets from those of other processes.
@@ -97,13 +99,19 @@ pub(crate) fn open(
 ) -> (Audit, Scribe) {
     let (sender, receiver) = mpsc::channel(QUEUE_MAX);
     let scribe = Scribe::new(receiver, store, clock.clone(), keeping, run);
-    (Audit { queue: sender, clock }, scribe)
+    (Audit { queue: sender, clock, refused: Counter::default() }, scribe)
 }
 
 impl Audit {
+    /// The same, counting the requests that are refused for want of a place.
+    pub fn counting(self, refused: Counter) -> Self {
+        Self { refused, ..self }
+    }
+
     /// Takes a place in the log for a request that begins now.
     pub async fn begin(&self, who: &Identity, asked: Asked) -> Result<Slip> {
         let full = || {
+            self.refused.inc();
             Problem::new("unavailable", "the audit log cannot be written fast enough")
                 .hint("Try again in a moment; nothing was done.")
                 .retryable()

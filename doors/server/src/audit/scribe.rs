@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use keyward::{Clock, Commit, Expiry, ExpirySupport, Json, Key, Limits, Put, Store, Tier};
+use prometheus_client::metrics::counter::Counter;
 use serde::{Serialize, Serializer};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
@@ -41,9 +42,15 @@ pub(crate) struct Scribe {
     clock: Arc<dyn Clock>,
     refusals: Refusals,
     bound: Bound,
+    failed: Counter,
 }
 
 impl Scribe {
+    /// The same, counting the writes that failed.
+    pub fn counting(self, failed: Counter) -> Self {
+        Self { failed, ..self }
+    }
+
     pub(super) fn new(
         queue: mpsc::Receiver<Told>,
         store: Store,
@@ -54,7 +61,8 @@ impl Scribe {
         let Keeping { time: kept, bytes_max } = keeping;
         let bound = Bound::new(store.clone(), clock.clone(), kept, bytes_max);
         let refusals = Refusals::default();
-        Self { queue, store, kept, run, sheets: 0, clock, refusals, bound }
+        let failed = Counter::default();
+        Self { queue, store, kept, run, sheets: 0, clock, refusals, bound, failed }
     }
 
     /// Writes what is told, until `finish` comes and everything is written.
@@ -81,6 +89,7 @@ impl Scribe {
             });
             let sheets = self.sheets(&mut lines).await;
             while let Err(error) = self.append(&sheets).await {
+                self.failed.inc();
                 tracing::error!(%error, sheets = sheets.len(), "the audit log could not be written");
                 sleep(RETRY_PAUSE).await;
             }

@@ -3,14 +3,16 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use futures_util::FutureExt;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 use tracing::field::Empty;
 
@@ -32,6 +34,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a client's own that is taken over.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 
+/// How long it may take to find out who sends a request that needs no credential.
+const IDENTIFY_TIME_MAX: Duration = Duration::from_secs(2);
+
 /// What a request is called in answers and logs.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub Arc<str>);
@@ -43,7 +48,7 @@ pub(super) async fn admit(
     request: Request,
     next: Next,
 ) -> Result<Response<Body>> {
-    refuse_cross_origin(request.method(), request.headers(), &[])?;
+    refuse_cross_origin(request.method(), request.headers(), app.cors().origins())?;
     let_in(app, request, next, Acts::AreRequests).await
 }
 
@@ -70,7 +75,7 @@ async fn let_in(app: App, mut request: Request, next: Next, acts: Acts) -> Resul
     let too_many = || peer.is_some_and(|peer| app.throttle().stranger_is_over(peer.0, app.now()));
     let who = match app.auth().identify_unless(request.headers(), too_many).await? {
         Ok(who) => who,
-        Err(refusal) => return Ok(turned_away(&app, &request, refusal)),
+        Err(refusal) => return Ok(turned_away(&app, peer, refusal)),
     };
     let standing = match app.auth().is_local() {
         true => None,
@@ -94,6 +99,28 @@ async fn let_in(app: App, mut request: Request, next: Next, acts: Acts) -> Resul
     }
     response.extensions_mut().insert(who);
     Ok(response)
+}
+
+/// Who sends a request that needs no credential, if it has one. Without it, that is the local user of a
+/// server without keys, or nobody. A credential that is not valid is refused as everywhere.
+pub(super) async fn identify_if_given(
+    app: &App,
+    request: &Parts,
+) -> Result<Result<Option<Identity>, Response<Body>>> {
+    let peer = request.extensions.get::<Peer>().copied();
+    let too_many = || peer.is_some_and(|peer| app.throttle().stranger_is_over(peer.0, app.now()));
+    let is_given = request.headers.contains_key(header::AUTHORIZATION);
+    let identified = app.auth().identify_unless(&request.headers, too_many);
+    // A store that hangs must not hold up what is asked for when something is wrong.
+    let identified = timeout(IDENTIFY_TIME_MAX, identified).await.unwrap_or_else(|_| {
+        Err(Problem::new("unavailable", "the control store took too long to answer").retryable())
+    });
+    match identified {
+        Ok(Ok(who)) => Ok(Ok(Some(who))),
+        Ok(Err(refusal)) if is_given => Ok(Err(turned_away(app, peer, refusal))),
+        Err(problem) if is_given => Err(problem),
+        _ => Ok(Ok(None)),
+    }
 }
 
 /// A request whose body is there, with what it holds from now on. What its head shows to be impossible is
@@ -154,10 +181,9 @@ async fn done(app: &App, who: &Identity, request: Request, next: Next) -> Result
 }
 
 /// What those are told who have no valid credential.
-fn turned_away(app: &App, request: &Request, refusal: Refusal) -> Response<Body> {
+fn turned_away(app: &App, peer: Option<Peer>, refusal: Refusal) -> Response<Body> {
     let reason = refusal.name();
     app.metrics().credentials_refused.get_or_create(&Untaken { reason }).inc();
-    let peer = request.extensions().get::<Peer>();
     let standing = peer.and_then(|peer| app.throttle().stranger(peer.0, app.now()));
     // What was not looked up is not called invalid, even if the address may ask again by now.
     let standing = match refusal {
@@ -189,6 +215,7 @@ pub(super) async fn watch_over(
     let route = name.as_str();
     let kind = Answer::at(request.uri().path());
     let unread = unread::Count::of(request.extensions());
+    let grant = app.cors().grant(&request);
     let id = request_id(&app, &request);
     request.extensions_mut().insert(RequestId(id.clone()));
     let id = &*id;
@@ -207,8 +234,10 @@ pub(super) async fn watch_over(
     );
     traces::adopt(&span, request.headers());
 
-    let mut response = match head::check(&request) {
-        Ok(()) => {
+    let checked = head::check(&request).map(|()| grant.preflight(&request));
+    let mut response = match checked {
+        Ok(Some(preflight)) => preflight,
+        Ok(None) => {
             let _under_way = Counted::new(&metrics.under_way);
             let work_time = WorkTime::new(app.limits().answer_time_max);
             request.extensions_mut().insert(work_time.clone());
@@ -232,6 +261,7 @@ pub(super) async fn watch_over(
         response.headers_mut().insert(REQUEST_ID, value);
     }
     kind.complete(response.headers_mut());
+    grant.complete(response.headers_mut());
     let response = unread.response(&app, response);
     let (status, took) = (response.status().as_u16(), began.elapsed());
     let problem = response.extensions().get::<Problem>();
@@ -240,6 +270,8 @@ pub(super) async fn watch_over(
         metrics.refused.get_or_create(&Refused { code: problem.code() }).inc();
     }
     let code = problem.map(Problem::code);
+    // Not wider: the log has what is wider than 64 bits as text.
+    let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     span.record("http.response.status_code", status);
     if let Some(code) = code {
         span.record("error.code", code);
@@ -257,19 +289,10 @@ pub(super) async fn watch_over(
             code,
             tenant,
             detail = problem.detail(),
-            took_us = took.as_micros(),
+            took_us,
             "a request failed"
         ),
-        None => tracing::info!(
-            id,
-            method,
-            route,
-            status,
-            code,
-            tenant,
-            took_us = took.as_micros(),
-            "answered"
-        ),
+        None => tracing::info!(id, method, route, status, code, tenant, took_us, "answered"),
     }
     let named = Route { method, route: name };
     metrics.seconds.get_or_create(&named).observe(took.as_secs_f64());

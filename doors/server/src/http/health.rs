@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::routing::get;
 use axum::{Extension, Router};
 
 use super::answer::json;
+use super::gate;
 use crate::app::App;
 use crate::problem::{Problem, Result};
 use crate::readiness::Readiness;
@@ -31,16 +32,30 @@ async fn ready(
     State(app): State<App>,
     Extension(readiness): Extension<Arc<Readiness>>,
 ) -> Result<Response<Body>> {
+    check_ready(&app, &readiness).await?;
+    Ok(json(StatusCode::OK, r#"{"status":"ready"}"#))
+}
+
+async fn check_ready(app: &App, readiness: &Readiness) -> Result<()> {
     if app.lifecycle().is_stopping() {
         return Err(Problem::new("stopping", "the server is about to stop").retryable());
     }
     let stores = app.stores().iter().map(|served| (served.name.as_str(), served.store()));
-    readiness.check(stores.chain(app.own_stores())).await?;
-    Ok(json(StatusCode::OK, r#"{"status":"ready"}"#))
+    readiness.check(stores.chain(app.own_stores())).await
 }
 
-/// What is counted, as Prometheus reads it.
-async fn metrics(State(app): State<App>) -> Result<Response<Body>> {
+/// What is counted, as Prometheus reads it. It needs no credential; with one, there are metrics of those
+/// queues that it may read.
+async fn metrics(
+    State(app): State<App>,
+    Extension(readiness): Extension<Arc<Readiness>>,
+    request: Request,
+) -> Result<Response<Body>> {
+    let (request, _) = request.into_parts();
+    let who = match gate::identify_if_given(&app, &request).await? {
+        Ok(who) => who,
+        Err(refused) => return Ok(refused),
+    };
     if let Ok((_, agents)) = app.agents() {
         app.metrics().gathered(&agents.gathered());
     }
@@ -49,7 +64,8 @@ async fn metrics(State(app): State<App>) -> Result<Response<Body>> {
             app.metrics().spent(kept.name(), models.spent());
         }
     }
-    let text = app.metrics().text();
+    let is_ready = check_ready(&app, &readiness).await.is_ok();
+    let text = app.metrics().text(&app, who.as_ref(), is_ready).await;
     let text = text.map_err(|error| Problem::new("internal", error.to_string()))?;
     let mut response = Response::new(Body::from(text));
     let plain = "application/openmetrics-text; version=1.0.0; charset=utf-8";

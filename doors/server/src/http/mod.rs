@@ -13,6 +13,7 @@ mod clearing;
 mod commits;
 mod conditional;
 pub(crate) mod content_type;
+pub(crate) mod cors;
 mod dead_letters;
 pub(crate) mod entries;
 mod event_stream;

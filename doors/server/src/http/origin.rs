@@ -4,6 +4,8 @@
 //! own machine; it only cannot read the answers. Browsers say where such a request comes from, and pages
 //! cannot change what they say.
 
+use std::net::IpAddr;
+
 use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
 
 use crate::problem::{Problem, Result};
@@ -29,6 +31,19 @@ impl Origin {
         Some(Self { scheme, host, port: port.unwrap_or(default) })
     }
 
+    /// An origin exactly as browsers write one: without a path, a user or a wildcard.
+    pub fn parse_exact(text: &str) -> Option<Self> {
+        let (scheme, authority) = text.split_once("://")?;
+        let plain = matches!(scheme, "http" | "https")
+            && !authority.contains(['/', '?', '#', '@', '*', ' ', '\\']);
+        Self::parse(text).filter(|_| plain)
+    }
+
+    /// Whether it is a page of this machine.
+    pub fn is_this_machine(&self) -> bool {
+        is_this_machine(&self.host)
+    }
+
     /// Whether it is where the request goes to. The scheme does not count: TLS may end at a proxy.
     fn is_asked(&self, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(header::HOST).iter();
@@ -37,6 +52,11 @@ impl Origin {
         let default = if self.scheme == "https" { 443 } else { 80 };
         self.host == host && self.port == port.unwrap_or(default)
     }
+}
+
+/// Whether a host is this machine by its own names.
+pub(crate) fn is_this_machine(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// A host in lower case, without brackets, and a port.
@@ -88,7 +108,8 @@ pub(crate) fn refuse_cross_origin(
         )
         .hint(
             "Nothing was done. Send it from a page of this server, or from a program that is no \
-                 browser; pages that may call tools over MCP are configured with --mcp-origin.",
+                 browser, or allow the page's origin with --cors-origin, or with --mcp-origin for \
+                 calls of tools alone.",
         )),
     }
 }

@@ -44,6 +44,11 @@ pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id")
 pub(super) const UNREADABLE: &str = "this is no message of the protocol, or its JSON is nested too deep or \
     has numbers that are too large; nothing was done";
 
+/// Whether a path is one of the endpoint's.
+pub(crate) fn is_endpoint(path: &str) -> bool {
+    [PATH, METADATA, METADATA_OF_PATH].contains(&path)
+}
+
 type Service = StreamableHttpService<Handler, LocalSessionManager>;
 
 /// Where agents reach a server. Cheap to clone.
@@ -87,11 +92,12 @@ impl Endpoint {
             }
         };
         let public_url = options.public_url.as_deref();
+        let hosts = Hosts::new(options, app.cors().origins());
         Self(Arc::new(Inner {
             app,
             tools,
             sessions,
-            hosts: Hosts::new(options),
+            hosts,
             public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
             scheme: if tls { "https" } else { "http" },
         }))

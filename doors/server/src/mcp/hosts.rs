@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use axum::http::{HeaderMap, Method, header};
 
 use super::McpOptions;
-use crate::http::origin::{Origin, authority, refuse_cross_origin};
+use crate::http::origin::{Origin, authority, is_this_machine, refuse_cross_origin};
 use crate::problem::{Problem, Result};
 
 /// The names and origins that are known.
@@ -19,17 +19,15 @@ pub(super) struct Hosts {
     origins: Vec<Origin>,
 }
 
-fn is_this_machine(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
 impl Hosts {
-    pub fn new(options: &McpOptions) -> Self {
+    /// `cors_origins` may call everything, tools as well.
+    pub fn new(options: &McpOptions, cors_origins: &[Origin]) -> Self {
         let public = options.public_url.as_deref().and_then(Origin::parse);
         let named = options.hosts.iter().filter_map(|host| Some(authority(host)?.0));
         let hosts = public.iter().map(|public| public.host.clone()).chain(named).collect();
         let origins = options.origins.iter().filter_map(|origin| Origin::parse(origin));
-        Self { hosts, origins: public.clone().into_iter().chain(origins).collect() }
+        let origins = public.clone().into_iter().chain(origins).chain(cors_origins.iter().cloned());
+        Self { hosts, origins: origins.collect() }
     }
 
     /// Refuses requests that name another server, or come from a page of another site; and what may
@@ -61,8 +59,9 @@ impl Hosts {
                     || (origin.host == host && port.is_none_or(|port| origin.port == port))
             };
             if !origin.is_some_and(|origin| own(&origin) || self.origins.contains(&origin)) {
-                return Err(Problem::forbidden("this page may not call tools here")
-                    .hint("Have its origin configured: --mcp-origin."));
+                return Err(Problem::forbidden("this page may not call tools here").hint(
+                    "Allow its origin: --mcp-origin for tools, --cors-origin for everything.",
+                ));
             }
         }
         Ok(())
@@ -88,7 +87,7 @@ mod tests {
 
     #[test]
     fn this_machine_and_addresses_are_known_and_other_names_are_not() {
-        let hosts = Hosts::new(&McpOptions::default());
+        let hosts = Hosts::new(&McpOptions::default(), &[]);
         for host in ["localhost", "LOCALHOST:7480", "127.0.0.1:1", "[::1]:7480", "10.0.0.5:7480"] {
             assert!(admitted(&hosts, host, None), "{host}");
         }
@@ -102,7 +101,7 @@ mod tests {
 
     #[test]
     fn pages_of_other_sites_are_refused() {
-        let hosts = Hosts::new(&McpOptions::default());
+        let hosts = Hosts::new(&McpOptions::default(), &[]);
         for origin in ["http://localhost:3000", "http://127.0.0.1:7480", "http://[::1]:9"] {
             assert!(admitted(&hosts, "localhost:7480", Some(origin)), "{origin}");
         }
@@ -126,7 +125,7 @@ mod tests {
             origins: vec!["https://app.example.com".to_owned()],
             ..McpOptions::default()
         };
-        let hosts = Hosts::new(&options);
+        let hosts = Hosts::new(&options, &[]);
         assert!(admitted(&hosts, "data.example.com", None));
         assert!(admitted(&hosts, "data.example.com", Some("https://data.example.com")));
         assert!(admitted(&hosts, "inside.example:7480", Some("https://app.example.com:443")));

@@ -27,7 +27,7 @@ mod subscriptions;
 mod tools;
 mod uri;
 
-pub(crate) use endpoint::{Endpoint, PATH};
+pub(crate) use endpoint::{Endpoint, PATH, is_endpoint};
 pub use options::{LocalUser, McpOptions};
 pub(crate) use skim::{PassedOver, Skim};
 pub use stdio::serve_mcp;

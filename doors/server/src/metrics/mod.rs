@@ -1,11 +1,13 @@
 //! What is counted about requests.
 
 mod agreements;
+mod process;
 mod registries;
+mod samples;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use axum::extract::{MatchedPath, Request};
 use keyward::agents::Gathered;
@@ -17,12 +19,18 @@ use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use agreements::AgreementFamilies;
+use process::Process;
 use registries::RegistryFamilies;
+pub(crate) use samples::Samples;
+
+use crate::app::App;
+use crate::auth::Identity;
 
 /// The route of a request, as it was declared: never what a client wrote, which has no bound and may
 /// be private. Cheap to clone.
@@ -116,11 +124,16 @@ pub(crate) struct Metrics {
     pub watches: Gauge,
     pub watches_unread: Counter<u64, AtomicU64>,
     pub claims_waiting: Gauge,
+    pub audit_refused: Counter,
+    pub audit_write_failures: Counter,
     /// Of all queues together: their names are clients' to choose.
     pub queues: QueueMetrics,
     agents: AgentMetrics,
     registries: RegistryFamilies,
     agreements: AgreementFamilies,
+    process: Process,
+    /// When the TLS certificate expires, as Unix time; 0 without one.
+    certificate_not_after: AtomicI64,
 }
 
 /// What is counted about agents' entries.
@@ -184,12 +197,18 @@ impl Metrics {
             watches: Gauge::default(),
             watches_unread: Counter::default(),
             claims_waiting: Gauge::default(),
+            audit_refused: Counter::default(),
+            audit_write_failures: Counter::default(),
             queues: QueueMetrics::default(),
             agents: AgentMetrics::default(),
             registries: RegistryFamilies::new(),
             agreements: AgreementFamilies::default(),
+            process: Process::default(),
+            certificate_not_after: AtomicI64::new(0),
         };
         let registry = &mut metrics.registry;
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The program that serves", build);
         registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
         registry.register(
             "http_request_seconds",
@@ -235,6 +254,16 @@ impl Metrics {
             "Claims that wait for messages",
             metrics.claims_waiting.clone(),
         );
+        registry.register(
+            "audit_refused",
+            "Requests refused because the audit log could not be written fast enough",
+            metrics.audit_refused.clone(),
+        );
+        registry.register(
+            "audit_write_failures",
+            "Writes of the audit log that failed, and are tried again",
+            metrics.audit_write_failures.clone(),
+        );
         metrics.queues.register_queue(registry.sub_registry_with_prefix("queue"));
         metrics.agents.register(registry.sub_registry_with_prefix("agents"));
         metrics.registries.register(registry.sub_registry_with_prefix("registry"));
@@ -268,11 +297,37 @@ impl Metrics {
         lines_lost.inner().store(gathered.lines_lost, Ordering::Relaxed);
     }
 
-    /// Everything, as Prometheus reads it.
-    pub fn text(&self) -> Result<String, fmt::Error> {
+    /// Takes over when the TLS certificate expires, as Unix time.
+    pub fn certificate_expires(&self, not_after: i64) {
+        self.certificate_not_after.store(not_after, Ordering::Relaxed);
+    }
+
+    /// Everything that a caller may see, as Prometheus reads it.
+    pub async fn text(
+        &self,
+        app: &App,
+        who: Option<&Identity>,
+        is_ready: bool,
+    ) -> Result<String, fmt::Error> {
+        let mut sampled = Registry::with_prefix("keyward");
+        let about = "Whether requests can be served, as /readyz says: 1 or 0";
+        sampled.register("ready", about, ConstGauge::new(i64::from(is_ready)));
+        app.samples().register(app, who, &mut sampled).await;
+        let not_after = self.certificate_not_after.load(Ordering::Relaxed);
+        if not_after != 0 {
+            sampled.register(
+                "tls_certificate_not_after_seconds",
+                "When the TLS certificate expires, Unix time",
+                ConstGauge::new(not_after),
+            );
+        }
+        let mut process = Registry::default();
+        self.process.register(&mut process);
         let mut text = String::new();
         encode_registry(&mut text, &self.registry)?;
         encode_registry(&mut text, &self.services)?;
+        encode_registry(&mut text, &sampled)?;
+        encode_registry(&mut text, &process)?;
         encode_eof(&mut text)?;
         Ok(text)
     }

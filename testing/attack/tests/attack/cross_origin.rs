@@ -52,6 +52,29 @@ fn a_page_of_another_origin_changes_nothing_on_a_server_without_keys() {
 }
 
 #[test]
+fn allowed_origins_let_no_other_page_in_and_no_other_site_without_a_key() {
+    let sandbox = Sandbox::new();
+    let allowed =
+        ["--cors-origin", "https://app.example", "--cors-origin", "http://localhost:5173"];
+    let server = Server::start(&sandbox, &allowed);
+    assert!(server.log().contains("until there is an API key"), "{}", server.log());
+    let put = "PUT /v1/stores/main/entries/shared:mine";
+    let page = "origin: http://localhost:5173\r\nsec-fetch-site: same-site\r\n";
+    assert_eq!(send(&server, put, page, Some("1")).status, 200);
+    let site = "origin: https://app.example\r\nsec-fetch-site: cross-site\r\n";
+    for headers in FOREIGN.into_iter().chain([site]) {
+        for request in [put, "DELETE /v1/stores/main/entries/shared:mine", "POST /v1/keys"] {
+            let answer = send(&server, request, headers, Some("2"));
+            assert_eq!(answer.status, 403, "{request} {headers}: {answer:?}");
+        }
+    }
+    let answer = send(&server, "GET /v1/stores/main/entries/shared:mine", "", None);
+    assert_eq!((answer.status, answer.body.as_str()), (200, "1"));
+    let answer = send(&server, "GET /v1/stores/main/entries/shared:mine", site, None);
+    assert_eq!(answer.status, 403, "{answer:?}");
+}
+
+#[test]
 fn a_body_without_its_content_type_is_refused() {
     let sandbox = Sandbox::new();
     let server = Server::start(&sandbox, &[]);

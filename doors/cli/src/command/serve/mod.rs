@@ -121,6 +121,10 @@ pub struct Arguments {
     /// Store of the audit log [default: the control store]
     #[arg(long, value_name = "URL", env = "KEYWARD_AUDIT_STORE", hide_env_values = true)]
     audit_store: Option<String>,
+    /// Origin of pages that may call the server from a browser (CORS), as in https://app.example; may
+    /// be repeated [default: none]
+    #[arg(long, value_name = "ORIGIN", env = "KEYWARD_CORS_ORIGINS", value_delimiter = ',')]
+    cors_origin: Vec<String>,
     /// Where clients find the server, if that is not where it listens, as in https://data.example.com
     #[arg(long, value_name = "URL", env = "KEYWARD_PUBLIC_URL")]
     public_url: Option<String>,
@@ -176,6 +180,9 @@ impl Arguments {
         set(&mut settings.audit.bytes_max, &self.audit_bytes_max);
         set(&mut settings.mcp.public_url, &self.public_url);
         let some = |given: &Vec<String>| (!given.is_empty()).then(|| given.clone());
+        // An empty variable is none.
+        let named = self.cors_origin.iter().filter(|origin| !origin.is_empty());
+        set(&mut settings.cors_origins, &some(&named.cloned().collect()));
         set(&mut settings.mcp.hosts, &some(&self.mcp_host));
         set(&mut settings.mcp.origins, &some(&self.mcp_origin));
         settings.mcp.fixtures = self.mcp_conformance;
@@ -352,9 +359,8 @@ pub(super) fn not_started(error: StartError) -> Failure {
         }
         StartError::Registry { .. } => "Correct what the config file says of the registry.",
         StartError::Agreements { .. } => "Correct what the config file says of the workspace.",
-        StartError::Tls { .. } => {
-            "Give a certificate and its private key as PEM files, the key readable by the server alone."
-        }
+        StartError::Origin { .. } => "Correct --cors-origin, or cors_origins in the config file.",
+        StartError::Tls { hint, .. } => hint,
         _ => "Look at the store's URL and place.",
     };
     Failure::new(Exit::Place, "not-started", error.to_string()).hint(hint)

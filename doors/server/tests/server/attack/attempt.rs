@@ -7,10 +7,10 @@ use keyward_testkit::Replay;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Holder;
 use super::agents;
 use super::ammunition::{bent, escaped, filter, index, key, listed, record, text, value, values};
 use super::victim::{NAME, SPACES, Victim};
+use super::{ALLOWED_ORIGIN, Holder};
 use crate::fixture::told;
 
 const ID: &str = "mallory";
@@ -63,6 +63,10 @@ impl<'s> Attacker<'s> {
         if rng.u8(..3) == 0 {
             // Keys that the victim used as well.
             request = request.header("idempotency-key", format!("k{}", rng.u8(..20)));
+        }
+        if rng.bool() {
+            let page = request.header("origin", ALLOWED_ORIGIN);
+            request = page.header("sec-fetch-site", "cross-site");
         }
         // What says who is asking counts for nothing.
         for name in ["x-user", "x-forwarded-user", "x-keyward-user"] {

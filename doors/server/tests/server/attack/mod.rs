@@ -7,16 +7,22 @@ mod attempt;
 mod victim;
 
 use fastrand::Rng;
+use keyward::Data;
+use keyward::schema::Schema;
+use keyward_server::Config;
 use keyward_testkit::{Replay, Test, seeds};
 use reqwest::{Method, RequestBuilder};
 
-use crate::fixture::Running;
+use crate::fixture::{Running, configured};
 use attempt::Attacker;
 use victim::{SCHEMA, SECRET, Victim};
 
 /// How many requests each attacker sends.
 const ATTEMPTS: usize = 400;
 const PATH: &str = "server::attack::nothing_of_another_user_is_seen_or_changed";
+
+/// The origin of pages that may call the server: it gives an attacker nothing.
+const ALLOWED_ORIGIN: &str = "https://app.example";
 
 /// Somebody with a credential.
 pub struct Holder<'s> {
@@ -36,7 +42,10 @@ async fn nothing_of_another_user_is_seen_or_changed() {
     for seed in seeds(3, 200) {
         let mut replay = Replay::new(Test { package: "keyward-server", path: PATH }, seed);
         let mut rng = Rng::with_seed(seed);
-        let server = Running::with_schema(SCHEMA).await;
+        let schema = Schema::parse(SCHEMA, "schema.toml").unwrap();
+        let cors_origins = vec![ALLOWED_ORIGIN.to_owned()];
+        let config = Config { cors_origins, ..configured() };
+        let server = Running::start(&config, &Data::new(schema)).await;
         let victim = Victim::new(&server).await;
         let before = victim.everything().await;
         let mut attacker = Attacker::new(&victim).await;

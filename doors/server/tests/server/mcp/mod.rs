@@ -4,7 +4,7 @@ mod access;
 mod agents;
 mod agreements;
 mod arguments;
-mod client;
+pub mod client;
 mod confirming;
 mod isolation;
 mod jobs;

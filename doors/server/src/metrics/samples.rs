@@ -1,0 +1,310 @@
+//! Metrics of stores and queues that must be looked up: sizes, free disk, messages.
+//!
+//! They are looked up when somebody scrapes, but not more often than every 15 seconds, and so that it
+//! takes at most a twentieth of the time. Whoever scrapes meanwhile gets the last numbers. Names of
+//! queues are clients' to choose: only those who may read the store's queues get metrics by queue.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use keyward::queue::{Jobs, QueueStats, queue_names};
+use keyward::{DiskSpace, Store};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use crate::api::queues::reach;
+use crate::app::App;
+use crate::auth::{Identity, Need};
+use crate::problem::Result;
+
+/// How long numbers are used at least.
+const INTERVAL: Duration = Duration::from_secs(15);
+/// How many times as long as a lookup took nothing is looked up after it.
+const REST_FACTOR: u32 = 20;
+/// How long a scrape waits for new numbers before it takes the last ones.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+/// How many queues of a store are counted.
+const QUEUES_COUNTED_MAX: usize = 1_000;
+/// How many queues of a store have metrics of their own: those with the most messages.
+const QUEUES_NAMED_MAX: usize = 100;
+/// How far the messages of a queue are counted in each state.
+const MESSAGES_COUNTED_MAX: u64 = 10_000;
+
+/// The last numbers.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    latest: watch::Sender<Arc<Vec<StoreSample>>>,
+    next: Mutex<Next>,
+}
+
+/// When to look again.
+#[derive(Debug, Default)]
+struct Next {
+    is_running: bool,
+    due: Option<Instant>,
+}
+
+/// What was seen of a store.
+#[derive(Debug)]
+struct StoreSample {
+    store: String,
+    disk: Option<DiskSpace>,
+    /// None, if they could not be counted.
+    queues: Option<Vec<QueueSample>>,
+}
+
+#[derive(Debug)]
+struct QueueSample {
+    queue: String,
+    ready: u64,
+    delayed: u64,
+    claimed: u64,
+    dead: u64,
+    oldest_seconds: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfStore {
+    store: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfState {
+    store: String,
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfQueue {
+    store: String,
+    queue: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfQueueState {
+    store: String,
+    queue: String,
+    state: &'static str,
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        Self { latest: watch::Sender::new(Arc::default()), next: Mutex::default() }
+    }
+}
+
+impl Samples {
+    /// Adds the numbers to a registry with the prefix `keyward`, with those of the queues that a caller
+    /// may read.
+    pub async fn register(&self, app: &App, who: Option<&Identity>, registry: &mut Registry) {
+        let families = Families::default();
+        for sample in self.current(app).await.iter() {
+            families.add(sample);
+            let served = app.store(&sample.store).ok();
+            let may_read = |who| served.is_some_and(|one| reach(who, one, Need::Read).is_ok());
+            if who.is_some_and(may_read) {
+                families.add_queues(sample);
+            }
+        }
+        families.register(registry);
+    }
+
+    /// The numbers, looked up anew if that is due.
+    async fn current(&self, app: &App) -> Arc<Vec<StoreSample>> {
+        let mut changes = self.latest.subscribe();
+        let is_running = match self.begin() {
+            Begin::NotDue => false,
+            Begin::Running => true,
+            Begin::Due => {
+                let app = app.clone();
+                tokio::spawn(async move {
+                    let began = Instant::now();
+                    let mut lookup = Lookup { app: &app, took: Duration::ZERO };
+                    let samples = take(&app).await;
+                    lookup.took = began.elapsed();
+                    drop(lookup);
+                    app.samples().latest.send_replace(Arc::new(samples));
+                });
+                true
+            }
+        };
+        if is_running {
+            let _ = timeout(WAIT_MAX, changes.changed()).await;
+        }
+        self.latest.borrow().clone()
+    }
+
+    fn begin(&self) -> Begin {
+        let mut next = self.next();
+        match next.due {
+            _ if next.is_running => Begin::Running,
+            Some(due) if Instant::now() < due => Begin::NotDue,
+            _ => {
+                next.is_running = true;
+                Begin::Due
+            }
+        }
+    }
+
+    fn next(&self) -> MutexGuard<'_, Next> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Begin {
+    NotDue,
+    Running,
+    Due,
+}
+
+/// A lookup that runs. However it ends, another one may begin after a rest.
+struct Lookup<'a> {
+    app: &'a App,
+    took: Duration,
+}
+
+impl Drop for Lookup<'_> {
+    fn drop(&mut self) {
+        let rest = INTERVAL.max(self.took.saturating_mul(REST_FACTOR));
+        *self.app.samples().next() = Next { is_running: false, due: Some(Instant::now() + rest) };
+    }
+}
+
+async fn take(app: &App) -> Vec<StoreSample> {
+    let mut samples = Vec::new();
+    for served in app.stores().iter() {
+        let queues = match served.jobs() {
+            Ok(jobs) => queues(app, served.store(), jobs.clone()).await.ok(),
+            Err(_) => None,
+        };
+        let disk = served.store().disk_space().await.unwrap_or_default();
+        samples.push(StoreSample { store: served.name.clone(), disk, queues });
+    }
+    for (name, store) in app.own_stores() {
+        // A store of the schema may have the same name, and comes first.
+        if app.store(name).is_err() {
+            let disk = store.disk_space().await.unwrap_or_default();
+            samples.push(StoreSample { store: name.to_owned(), disk, queues: None });
+        }
+    }
+    samples
+}
+
+/// Counts the messages of a store as an expensive read, so that nobody waits for it.
+async fn queues(app: &App, store: &Store, jobs: Jobs) -> Result<Vec<QueueSample>> {
+    let counted = store.clone();
+    let read = async move {
+        let mut samples = Vec::new();
+        let names = queue_names(&counted, QUEUES_COUNTED_MAX).await?;
+        for name in names.into_iter().take(QUEUES_COUNTED_MAX) {
+            // What lies where queues are, and is none.
+            let Ok(queue) = jobs.queue(&name) else { continue };
+            samples.push(QueueSample::new(name, &queue.stats_up_to(MESSAGES_COUNTED_MAX).await?));
+        }
+        Ok(samples)
+    };
+    app.reads().run(&Identity::local(), store, read).await
+}
+
+impl QueueSample {
+    fn new(queue: String, stats: &QueueStats) -> Self {
+        let oldest = stats.oldest.map_or(0.0, |age| age.as_secs_f64().max(0.0));
+        Self {
+            queue,
+            ready: stats.ready.count,
+            delayed: stats.delayed.count,
+            claimed: stats.claimed.count,
+            dead: stats.dead.count,
+            oldest_seconds: oldest,
+        }
+    }
+
+    fn by_state(&self) -> [(&'static str, u64); 4] {
+        let Self { ready, delayed, claimed, dead, .. } = *self;
+        [("ready", ready), ("delayed", delayed), ("claimed", claimed), ("dead", dead)]
+    }
+
+    fn messages(&self) -> u64 {
+        self.by_state().iter().map(|(_, count)| count).sum()
+    }
+}
+
+type Seconds = Gauge<f64, std::sync::atomic::AtomicU64>;
+
+/// The numbers of one scrape.
+#[derive(Debug, Default)]
+struct Families {
+    size: Family<OfStore, Gauge>,
+    free: Family<OfStore, Gauge>,
+    disk: Family<OfStore, Gauge>,
+    messages: Family<OfState, Gauge>,
+    oldest: Family<OfStore, Seconds>,
+    queue_messages: Family<OfQueueState, Gauge>,
+    queue_oldest: Family<OfQueue, Seconds>,
+}
+
+fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl Families {
+    fn add(&self, sample: &StoreSample) {
+        let of = OfStore { store: sample.store.clone() };
+        if let Some(DiskSpace { store_bytes, free_bytes, disk_bytes }) = sample.disk {
+            self.size.get_or_create(&of).set(number(store_bytes));
+            self.free.get_or_create(&of).set(number(free_bytes));
+            self.disk.get_or_create(&of).set(number(disk_bytes));
+        }
+        let Some(queues) = &sample.queues else { return };
+        for state in ["ready", "delayed", "claimed", "dead"] {
+            self.messages.get_or_create(&OfState { store: sample.store.clone(), state }).set(0);
+        }
+        for (state, count) in queues.iter().flat_map(QueueSample::by_state) {
+            let of = OfState { store: sample.store.clone(), state };
+            self.messages.get_or_create(&of).inc_by(number(count));
+        }
+        let oldest = queues.iter().map(|queue| queue.oldest_seconds).fold(0.0, f64::max);
+        self.oldest.get_or_create(&of).set(oldest);
+    }
+
+    /// By queue, for those with the most messages.
+    fn add_queues(&self, sample: &StoreSample) {
+        let mut queues: Vec<&QueueSample> = sample.queues.iter().flatten().collect();
+        queues.sort_by_key(|queue| std::cmp::Reverse(queue.messages()));
+        for one in queues.into_iter().take(QUEUES_NAMED_MAX) {
+            let (store, queue) = (&sample.store, &one.queue);
+            for (state, count) in one.by_state() {
+                let of = OfQueueState { store: store.clone(), queue: queue.clone(), state };
+                self.queue_messages.get_or_create(&of).set(number(count));
+            }
+            let of = OfQueue { store: store.clone(), queue: queue.clone() };
+            self.queue_oldest.get_or_create(&of).set(one.oldest_seconds);
+        }
+    }
+
+    fn register(self, registry: &mut Registry) {
+        for (name, about, family) in [
+            ("store_size_bytes", "Bytes that a store occupies on its disk", self.size),
+            ("store_free_disk_bytes", "Bytes that are free on the disk of a store", self.free),
+            ("store_disk_bytes", "Bytes of the disk of a store", self.disk),
+        ] {
+            registry.register(name, about, family);
+        }
+        registry.register("messages", "Messages of all queues of a store, by state", self.messages);
+        registry.register(
+            "messages_oldest_seconds",
+            "How long the first message in line has waited, of all queues of a store",
+            self.oldest,
+        );
+        registry.register("queue_messages", "Messages of a queue, by state", self.queue_messages);
+        registry.register(
+            "queue_oldest_seconds",
+            "How long the first message in line of a queue has waited",
+            self.queue_oldest,
+        );
+    }
+}
