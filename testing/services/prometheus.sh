@@ -20,15 +20,14 @@ prometheus_install() {
     if [ "$(id -u)" -eq 0 ]; then
         apt-get update >"$log" 2>&1 || true
     fi
-    if ! { cd "$folder" && apt-get download prometheus &&
+    if ! (cd "$folder" && apt-get download prometheus &&
         dpkg-deb --fsys-tarfile prometheus_*.deb |
-        tar -x -C "$prometheus_tools" ./usr/bin/promtool; } >>"$log" 2>&1; then
+        tar -x -C "$prometheus_tools" ./usr/bin/promtool) >>"$log" 2>&1; then
         tail -n 20 "$log" >&2
         rm -rf -- "$prometheus_tools"
         say "The tests need Debian's package prometheus, and it could not be downloaded. Run ./test --fast."
         exit 1
     fi
-    cd "$OLDPWD"
 }
 
 prometheus_start() {
