@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use keyward_engine::{
-    Commit, Entry, ErrorKind, Event, Expect, Json, Outcome, Put, Tier, Version, WatchSupport,
+    BoxFuture, Commit, Entry, ErrorKind, Event, Expect, Json, Outcome, Put, Tier, Version,
+    WatchSupport,
 };
 use keyward_key::{Key, KeyRange};
 use keyward_locks::{
@@ -276,38 +277,44 @@ impl Computing<'_> {
     }
 
     /// Caches a result.
-    async fn publish(&self, value: Json, made_from: &[Option<Entry>]) -> Result<Cached> {
-        let mut label = self.label();
-        for (parent, entry) in self.fetch.depends_on.iter().zip(made_from) {
-            if let Some(entry) = entry {
-                label = label.made_from(parent, &Stored::identity(entry.clone()));
-            }
-        }
-        let put = label.put(&value, self.fetch.ttl)?;
-        let mut pause = WRITE_PAUSE;
-        for last in (0..WRITES_MAX).map(|n| n + 1 == WRITES_MAX) {
-            let written = match self.cache.inner.store.capabilities().tier() {
-                Tier::Atomic => self.write_together(&put, made_from).await,
-                Tier::Recoverable | Tier::Advisory => self.write_alone(&put).await,
-            };
-            match written {
-                Ok(Some(version)) => return Ok(label.computed(value, Some(version))),
-                Ok(None) => {
-                    // What it was made from has changed.
-                    return Ok(label.computed(value, None));
+    fn publish<'a>(
+        &'a self,
+        value: Json,
+        made_from: &'a [Option<Entry>],
+    ) -> BoxFuture<'a, Result<Cached>> {
+        Box::pin(async move {
+            let mut label = self.label();
+            for (parent, entry) in self.fetch.depends_on.iter().zip(made_from) {
+                if let Some(entry) = entry {
+                    label = label.made_from(parent, &Stored::identity(entry.clone()));
                 }
-                Err(Error::Store(error)) | Err(Error::Lock(LockError::Store(error)))
-                    if !last && may_pass(error.kind()) => {}
-                Err(error) => return Err(error),
             }
-            time::sleep(pause).await;
-            pause *= 2;
-            // An unanswered write may have been done.
-            if let Some(version) = self.written().await {
-                return Ok(label.computed(value, Some(version)));
+            let put = label.put(&value, self.fetch.ttl)?;
+            let mut pause = WRITE_PAUSE;
+            for last in (0..WRITES_MAX).map(|n| n + 1 == WRITES_MAX) {
+                let written = match self.cache.inner.store.capabilities().tier() {
+                    Tier::Atomic => self.write_together(&put, made_from).await,
+                    Tier::Recoverable | Tier::Advisory => self.write_alone(&put).await,
+                };
+                match written {
+                    Ok(Some(version)) => return Ok(label.computed(value, Some(version))),
+                    Ok(None) => {
+                        // What it was made from has changed.
+                        return Ok(label.computed(value, None));
+                    }
+                    Err(Error::Store(error)) | Err(Error::Lock(LockError::Store(error)))
+                        if !last && may_pass(error.kind()) => {}
+                    Err(error) => return Err(error),
+                }
+                time::sleep(pause).await;
+                pause *= 2;
+                // An unanswered write may have been done.
+                if let Some(version) = self.written().await {
+                    return Ok(label.computed(value, Some(version)));
+                }
             }
-        }
-        Err(Error::Lost { key: self.key.clone() })
+            Err(Error::Lost { key: self.key.clone() })
+        })
     }
 
     /// The version that this very computation wrote.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Commit, Expect, Json, Outcome, Put, Version};
+use keyward_engine::{BoxFuture, Commit, Expect, Json, Outcome, Put, Version};
 use tokio::time::{Instant, sleep};
 
 use crate::catalog::{Asked, CLAIMS_MAX, Catalog, Decision};
@@ -83,40 +83,42 @@ impl Asking<'_> {
     }
 
     /// Looks once, and does what can be done.
-    async fn step(&mut self) -> Result<Option<Ended>> {
-        let look = self.root.look().await?;
-        let (holder, waiter) =
-            (look.catalog.holder(&self.asked.id), look.catalog.waiter(&self.asked.id));
-        if holder.or(waiter).is_some_and(|mine| !mine.is_asked(self.asked)) {
-            return Err(Error::IdTaken { root: self.root.key().clone() });
-        }
-        if let Some(mine) = holder {
-            // An earlier grant whose answer was lost had worked.
-            let token = mine.token;
-            if let Some(guard) = self.adopt(token).await? {
-                return Ok(Some(self.granted(guard)));
+    fn step(&mut self) -> BoxFuture<'_, Result<Option<Ended>>> {
+        Box::pin(async move {
+            let look = self.root.look().await?;
+            let (holder, waiter) =
+                (look.catalog.holder(&self.asked.id), look.catalog.waiter(&self.asked.id));
+            if holder.or(waiter).is_some_and(|mine| !mine.is_asked(self.asked)) {
+                return Err(Error::IdTaken { root: self.root.key().clone() });
             }
-            // It was taken over already: begin again.
-            self.root.take_out(&self.asked.withdrawn(), None).await?;
-            return Ok(None);
-        }
-        let (decision, corpses) = decide(self.root, self.asked, &look).await?;
-        match decision {
-            Decision::Granted => self.grant(look, &corpses).await,
-            Decision::Blocked(blockers) => self.stand_by(look, blockers, &corpses).await,
-            Decision::Circular { asked, held } => Err(Error::WouldDeadlock {
-                root: self.root.key().clone(),
-                asked: self.root.names(&[asked]),
-                held: self.root.names(&[held]),
-            }),
-            Decision::Upgrade { asked, held } => {
-                let (asked, held) = (self.root.names(&[asked]), self.root.names(&[held]));
-                let message = format!(
-                    "{asked} cannot be held exclusively under {held}, which is held shared"
-                );
-                Err(Error::BadRequest(message))
+            if let Some(mine) = holder {
+                // An earlier grant whose answer was lost had worked.
+                let token = mine.token;
+                if let Some(guard) = self.adopt(token).await? {
+                    return Ok(Some(self.granted(guard)));
+                }
+                // It was taken over already: begin again.
+                self.root.take_out(&self.asked.withdrawn(), None).await?;
+                return Ok(None);
             }
-        }
+            let (decision, corpses) = decide(self.root, self.asked, &look).await?;
+            match decision {
+                Decision::Granted => self.grant(look, &corpses).await,
+                Decision::Blocked(blockers) => self.stand_by(look, blockers, &corpses).await,
+                Decision::Circular { asked, held } => Err(Error::WouldDeadlock {
+                    root: self.root.key().clone(),
+                    asked: self.root.names(&[asked]),
+                    held: self.root.names(&[held]),
+                }),
+                Decision::Upgrade { asked, held } => {
+                    let (asked, held) = (self.root.names(&[asked]), self.root.names(&[held]));
+                    let message = format!(
+                        "{asked} cannot be held exclusively under {held}, which is held shared"
+                    );
+                    Err(Error::BadRequest(message))
+                }
+            }
+        })
     }
 
     async fn grant(&mut self, look: Look, corpses: &[Corpse]) -> Result<Option<Ended>> {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use keyward_engine::{BoxStream, Commit, Event, Outcome, Result as StoreResult, Version};
+use keyward_engine::{
+    BoxFuture, BoxStream, Commit, Event, Outcome, Result as StoreResult, Version,
+};
 use keyward_key::KeyRange;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -83,25 +85,27 @@ impl Root {
         self.taken_out(which, None, unanswered).await
     }
 
-    async fn taken_out(
-        &self,
-        which: &Which,
+    fn taken_out<'a>(
+        &'a self,
+        which: &'a Which,
         mut known: Option<(Version, Catalog)>,
         outruns: bool,
-    ) -> Result<()> {
-        let mut failures = 0;
-        loop {
-            match self.taken_out_once(which, known.take(), outruns).await {
-                Ok(true) => return Ok(()),
-                Ok(false) => {}
-                Err(error) if error.is_passing() && failures < FAILURES_MAX => {
-                    let pause = FAILURE_PAUSE_MIN * 2_u32.pow(failures);
-                    failures += 1;
-                    sleep(self.shared.jittered(pause)).await;
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let mut failures = 0;
+            loop {
+                match self.taken_out_once(which, known.take(), outruns).await {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => {}
+                    Err(error) if error.is_passing() && failures < FAILURES_MAX => {
+                        let pause = FAILURE_PAUSE_MIN * 2_u32.pow(failures);
+                        failures += 1;
+                        sleep(self.shared.jittered(pause)).await;
+                    }
+                    Err(error) => return Err(error),
                 }
-                Err(error) => return Err(error),
             }
-        }
+        })
     }
 
     /// `false` if others changed the catalog meanwhile.

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use keyward_engine::BoxFuture;
 
 use crate::look::Candidate;
 use crate::moment::Moment;
@@ -67,52 +68,54 @@ impl Queue {
 
     /// The same, which reads so many more messages than it takes; those are given back, as they were
     /// seen.
-    pub(crate) async fn claim_looking(
-        &self,
-        claimant: &Claimant,
+    pub(crate) fn claim_looking<'a>(
+        &'a self,
+        claimant: &'a Claimant,
         max: usize,
         further: usize,
-    ) -> Result<(Claims, Vec<Candidate>)> {
-        let max = max.clamp(1, self.claim_max());
-        let mut left = Vec::new();
-        let mut claims =
-            Claims { attempts: Vec::new(), next_due: None, paused: false, contended: false };
-        // Whether the heads of both sections are still to be seen.
-        let mut unseen = !self.passed().is_none();
-        for _ in 0..LOOKS {
-            let look = self.look(max, further).await?;
-            claims.next_due = look.next_due.map(Moment::time);
-            claims.paused = look.paused;
-            claims.contended = false;
-            if look.paused {
-                return Ok((claims, Vec::new()));
-            }
-            if look.candidates.is_empty() {
-                if self.passed().is_none() && !std::mem::take(&mut unseen) {
+    ) -> BoxFuture<'a, Result<(Claims, Vec<Candidate>)>> {
+        Box::pin(async move {
+            let max = max.clamp(1, self.claim_max());
+            let mut left = Vec::new();
+            let mut claims =
+                Claims { attempts: Vec::new(), next_due: None, paused: false, contended: false };
+            // Whether the heads of both sections are still to be seen.
+            let mut unseen = !self.passed().is_none();
+            for _ in 0..LOOKS {
+                let look = self.look(max, further).await?;
+                claims.next_due = look.next_due.map(Moment::time);
+                claims.paused = look.paused;
+                claims.contended = false;
+                if look.paused {
                     return Ok((claims, Vec::new()));
                 }
-                continue;
-            }
-            left = look.candidates;
-            let (taken, outrun) = self.take_some(claimant, &mut left, max).await?;
-            match taken {
-                Some(Taken::Held(attempts)) => {
-                    claims.contended = outrun && attempts.len() < max;
-                    claims.attempts = attempts;
-                    break;
+                if look.candidates.is_empty() {
+                    if self.passed().is_none() && !std::mem::take(&mut unseen) {
+                        return Ok((claims, Vec::new()));
+                    }
+                    continue;
                 }
-                Some(Taken::Paused) => {
-                    claims.paused = true;
-                    return Ok((claims, Vec::new()));
+                left = look.candidates;
+                let (taken, outrun) = self.take_some(claimant, &mut left, max).await?;
+                match taken {
+                    Some(Taken::Held(attempts)) => {
+                        claims.contended = outrun && attempts.len() < max;
+                        claims.attempts = attempts;
+                        break;
+                    }
+                    Some(Taken::Paused) => {
+                        claims.paused = true;
+                        return Ok((claims, Vec::new()));
+                    }
+                    Some(_) => claims.contended = true,
+                    None => *self.passed() = look.end,
                 }
-                Some(_) => claims.contended = true,
-                None => *self.passed() = look.end,
             }
-        }
-        if !self.passed().is_none() {
-            claims.next_due = Some(self.now().time());
-        }
-        Ok((claims, left))
+            if !self.passed().is_none() {
+                claims.next_due = Some(self.now().time());
+            }
+            Ok((claims, left))
+        })
     }
 
     /// Reads about so many messages that can be taken, and takes none.

@@ -1,6 +1,6 @@
 //! Declared indexes that the store does not have yet.
 
-use keyward_engine::Tier;
+use keyward_engine::{BoxFuture, Tier};
 use keyward_schema::Index;
 
 use crate::catalog::{CatalogContent, CatalogedIndex, IndexState};
@@ -15,33 +15,35 @@ const RECORDS_MAX: usize = 1_000;
 impl Space {
     /// Puts the declared indexes of a new or small space into the catalog, before the first write;
     /// and finishes what somebody who did so could not.
-    pub(crate) async fn ensure_indexes(&self) -> Result<()> {
-        let (shared, name) = (&self.shared, &self.access.space.name);
-        if shared.is_ensured(name) {
-            return Ok(());
-        }
-        let mut catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
-        if self.guarantee() == Tier::Advisory {
-            return self.ensure_at_best(catalog.content.clone()).await;
-        }
-        if catalog.version.is_none() {
-            shared.catalog.create(&shared.store, &self.original_catalog().await?).await?;
-            catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
-        }
-        let unfinished: Vec<&Index> = self
-            .access
-            .space
-            .indexes
-            .iter()
-            .filter(|i| self.is_ours(&catalog.content, i))
-            .collect();
-        // Another space of that name, or keys that records do not have yet: that takes a migration.
-        let is_other = catalog.content.other_keys(&self.access.space).is_some();
-        if !unfinished.is_empty() && !is_other && self.is_small().await? {
-            self.add_indexes(&unfinished).await?;
-        }
-        shared.set_ensured(name);
-        Ok(())
+    pub(crate) fn ensure_indexes(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let (shared, name) = (&self.shared, &self.access.space.name);
+            if shared.is_ensured(name) {
+                return Ok(());
+            }
+            let mut catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
+            if self.guarantee() == Tier::Advisory {
+                return self.ensure_at_best(catalog.content.clone()).await;
+            }
+            if catalog.version.is_none() {
+                shared.catalog.create(&shared.store, &self.original_catalog().await?).await?;
+                catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
+            }
+            let unfinished: Vec<&Index> = self
+                .access
+                .space
+                .indexes
+                .iter()
+                .filter(|i| self.is_ours(&catalog.content, i))
+                .collect();
+            // Another space of that name, or keys that records do not have yet: that takes a migration.
+            let is_other = catalog.content.other_keys(&self.access.space).is_some();
+            if !unfinished.is_empty() && !is_other && self.is_small().await? {
+                self.add_indexes(&unfinished).await?;
+            }
+            shared.set_ensured(name);
+            Ok(())
+        })
     }
 
     /// Where nothing is promised of indexes, they can be asked at once: what was there before is added

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use keyward_cache::{Error as CacheError, Fetch, Source as Made};
-use keyward_engine::Json;
+use keyward_engine::{BoxFuture, Json};
 use keyward_extract::Language;
 use keyward_key::Key;
 
@@ -54,29 +54,31 @@ impl Workspace {
         self.document(page, source, language, Making::Again, course).await
     }
 
-    async fn document(
-        &self,
-        page: &PageId,
-        source: &SourceId,
+    fn document<'a>(
+        &'a self,
+        page: &'a PageId,
+        source: &'a SourceId,
         language: Option<Language>,
         making: Making,
-        course: &Course,
-    ) -> Result<Document> {
-        course.enter(Activity::Scanning, page.as_str()).await?;
-        let found = self.found(page).await?;
-        let attachment = self.attachment(&found, source).await?;
-        if let Some(language) = language {
-            let original = self.original(page, attachment, Making::Missing, course).await?;
-            if original.language != Some(language) {
-                return self
-                    .translated(page, attachment, &original, language, making, course)
-                    .await;
+        course: &'a Course,
+    ) -> BoxFuture<'a, Result<Document>> {
+        Box::pin(async move {
+            course.enter(Activity::Scanning, page.as_str()).await?;
+            let found = self.found(page).await?;
+            let attachment = self.attachment(&found, source).await?;
+            if let Some(language) = language {
+                let original = self.original(page, attachment, Making::Missing, course).await?;
+                if original.language != Some(language) {
+                    return self
+                        .translated(page, attachment, &original, language, making, course)
+                        .await;
+                }
+                if making == Making::Missing {
+                    return Ok(original);
+                }
             }
-            if making == Making::Missing {
-                return Ok(original);
-            }
-        }
-        self.original(page, attachment, making, course).await
+            self.original(page, attachment, making, course).await
+        })
     }
 
     /// The same, if it is there and up to date. Only reads: nothing is made, removed or locked.

@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use keyward_engine::{Commit, Error as StoreError, ErrorKind, Expect, Json, Outcome, Put};
+use keyward_engine::{
+    BoxFuture, Commit, Error as StoreError, ErrorKind, Expect, Json, Outcome, Put,
+};
 use keyward_locks::{Error as LockError, Guard, LockPath, Mode, Request, Tried};
 use serde::{Deserialize, Serialize};
 
@@ -116,37 +118,39 @@ impl Registry {
         Ok(root.try_acquire(&[LockPath::root()], Mode::Exclusive, &request).await?)
     }
 
-    async fn sync_under(
-        &self,
-        guard: &Guard,
+    fn sync_under<'a>(
+        &'a self,
+        guard: &'a Guard,
         trigger: Trigger,
-        options: &SyncOptions,
-        seen: &(dyn Fn(Progress) + Send + Sync),
-    ) -> Result<Synced> {
-        let mut run = self.begin(trigger)?;
-        // Somebody else's policies are no run of this registry.
-        let before = self.occupy(guard).await?;
-        run.previous_commit.clone_from(&before.last_commit);
-        let outcome = self.advance(guard, &mut run, &before, options, seen).await;
-        match outcome {
-            Ok(None) => Ok(Synced::Unchanged { commit: run.commit.unwrap_or_default() }),
-            Ok(Some(ended)) => {
-                self.tell(&ended);
-                Ok(Synced::Done(ended))
-            }
-            Err(error) => match self.fail(guard, run, &error).await {
-                // The answer was lost, and it was done after all.
+        options: &'a SyncOptions,
+        seen: &'a (dyn Fn(Progress) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Synced>> {
+        Box::pin(async move {
+            let mut run = self.begin(trigger)?;
+            // Somebody else's policies are no run of this registry.
+            let before = self.occupy(guard).await?;
+            run.previous_commit.clone_from(&before.last_commit);
+            let outcome = self.advance(guard, &mut run, &before, options, seen).await;
+            match outcome {
+                Ok(None) => Ok(Synced::Unchanged { commit: run.commit.unwrap_or_default() }),
                 Ok(Some(ended)) => {
                     self.tell(&ended);
                     Ok(Synced::Done(ended))
                 }
-                Ok(None) => Err(error),
-                Err(unwritten) => {
-                    tracing::warn!(registry = self.name(), %unwritten, "a failed run is in no history");
-                    Err(error)
-                }
-            },
-        }
+                Err(error) => match self.fail(guard, run, &error).await {
+                    // The answer was lost, and it was done after all.
+                    Ok(Some(ended)) => {
+                        self.tell(&ended);
+                        Ok(Synced::Done(ended))
+                    }
+                    Ok(None) => Err(error),
+                    Err(unwritten) => {
+                        tracing::warn!(registry = self.name(), %unwritten, "a failed run is in no history");
+                        Err(error)
+                    }
+                },
+            }
+        })
     }
 
     /// Fetches, plans and applies. `None` if there is nothing to do.

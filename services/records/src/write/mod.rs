@@ -5,7 +5,7 @@ mod atomic;
 mod backoff;
 mod recoverable;
 
-use keyward_engine::{Commit, Error as StoreError, ErrorKind, Tier, Version};
+use keyward_engine::{BoxFuture, Commit, Error as StoreError, ErrorKind, Tier, Version};
 use keyward_key::Key;
 
 pub(crate) use atomic::holder;
@@ -23,16 +23,18 @@ use crate::{Error, Result};
 const ATTEMPTS_MAX: usize = 64;
 
 /// Makes one change.
-pub(crate) async fn one(space: &Space, change: Change<'_>) -> Result<Written> {
-    space.admit_rider()?;
-    match space.guarantee() {
-        Tier::Atomic => {
-            let mut written = atomic::write(space, &mut [change]).await?;
-            written.pop().ok_or_else(|| Error::Damaged("a change without an outcome".into()))
+pub(crate) fn one<'a>(space: &'a Space, change: Change<'a>) -> BoxFuture<'a, Result<Written>> {
+    Box::pin(async move {
+        space.admit_rider()?;
+        match space.guarantee() {
+            Tier::Atomic => {
+                let mut written = atomic::write(space, &mut [change]).await?;
+                written.pop().ok_or_else(|| Error::Damaged("a change without an outcome".into()))
+            }
+            Tier::Recoverable => recoverable::write(space, change).await,
+            Tier::Advisory => advisory::write(space, change).await,
         }
-        Tier::Recoverable => recoverable::write(space, change).await,
-        Tier::Advisory => advisory::write(space, change).await,
-    }
+    })
 }
 
 /// Makes changes together, or none of them if a precondition does not hold.

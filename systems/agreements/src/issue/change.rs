@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use keyward_engine::{Commit, ErrorKind, Expect, Outcome, Put};
+use keyward_engine::{BoxFuture, Commit, ErrorKind, Expect, Outcome, Put};
 use keyward_locks::{Error as LockError, Guard, LockPath, Mode, Request, Who};
 
 use super::edit::Edit;
@@ -70,34 +70,41 @@ impl PageIssues {
         self.change(id, &Edit::Archive(archived), by).await
     }
 
-    async fn change(&self, id: IssueId, edit: &Edit, by: &By<'_>) -> Result<Versioned> {
-        by.check()?;
-        // What the caller can have seen. Whatever is changed while this waits was not.
-        let seen = self.get(id).await?;
-        if by.event.is_some_and(|event| seen.issue.has_event(event)) {
-            return Ok(seen);
-        }
-        check_expected(&seen, by)?;
-        let event = by.event.map_or_else(IssueId::random, Ok)?;
-        let held = self.hold(id, edit.purpose(), by).await?;
-        let next = |now: Option<&Versioned>| {
-            let now = now.ok_or_else(|| self.unknown(id))?;
-            check_expected(now, by)?;
-            if edit.is_overtaken(&seen.issue, &now.issue) {
-                return Err(moved(since(&now.issue, &seen.issue)));
+    fn change<'a>(
+        &'a self,
+        id: IssueId,
+        edit: &'a Edit,
+        by: &'a By<'a>,
+    ) -> BoxFuture<'a, Result<Versioned>> {
+        Box::pin(async move {
+            by.check()?;
+            // What the caller can have seen. Whatever is changed while this waits was not.
+            let seen = self.get(id).await?;
+            if by.event.is_some_and(|event| seen.issue.has_event(event)) {
+                return Ok(seen);
             }
-            let mut issue = now.issue.clone();
-            let Some(change) = edit.apply(&mut issue)? else { return Ok(None) };
-            let happened = self.event(event, by, change);
-            if let What::Transition { to, .. } = happened.change {
-                issue.resolved_at = (to == State::Resolved).then_some(happened.at);
-            }
-            issue.record(happened);
-            Ok(Some(issue))
-        };
-        let changed = self.write(held.guard(), id, event, next).await;
-        held.release().await;
-        changed
+            check_expected(&seen, by)?;
+            let event = by.event.map_or_else(IssueId::random, Ok)?;
+            let held = self.hold(id, edit.purpose(), by).await?;
+            let next = |now: Option<&Versioned>| {
+                let now = now.ok_or_else(|| self.unknown(id))?;
+                check_expected(now, by)?;
+                if edit.is_overtaken(&seen.issue, &now.issue) {
+                    return Err(moved(since(&now.issue, &seen.issue)));
+                }
+                let mut issue = now.issue.clone();
+                let Some(change) = edit.apply(&mut issue)? else { return Ok(None) };
+                let happened = self.event(event, by, change);
+                if let What::Transition { to, .. } = happened.change {
+                    issue.resolved_at = (to == State::Resolved).then_some(happened.at);
+                }
+                issue.record(happened);
+                Ok(Some(issue))
+            };
+            let changed = self.write(held.guard(), id, event, next).await;
+            held.release().await;
+            changed
+        })
     }
 
     /// Writes what becomes of an issue, until it is written once. `next` is given the issue as it is,

@@ -1,7 +1,7 @@
 //! Exports that put themselves right.
 
 use futures_util::StreamExt;
-use keyward_engine::{Commit, Cursor, Entry, Expect, Outcome, Scan};
+use keyward_engine::{BoxFuture, Commit, Cursor, Entry, Expect, Outcome, Scan};
 use keyward_key::{Key, KeyRange};
 use keyward_queue::{DeadLetter, Error as QueueError};
 use serde::Serialize;
@@ -48,25 +48,30 @@ impl Repaired {
 /// Compares what an export has with what it should have, and puts it right: writes what is missing or
 /// other than it was written, and removes what it has written of policies that are gone. Files that it has
 /// not written are never touched.
-pub(crate) async fn repair(registry: &Registry, consumer: &Consumer) -> Result<Repaired> {
-    let refused = |reason| Error::Consumer { consumer: consumer.name.clone(), reason };
-    let export = consumer.export().map_err(refused)?;
-    let files = export.files().await.map_err(refused)?;
-    let mut repair = Repair {
-        registry,
-        consumer,
-        export,
-        files,
-        known: 0,
-        failures: 0,
-        repaired: Repaired::default(),
-    };
-    repair.policies().await?;
-    repair.gone().await?;
-    repair.dead_letters().await?;
-    let mut repaired = repair.repaired;
-    repaired.unknown = repair.files.len().saturating_sub(repair.known);
-    Ok(repaired)
+pub(crate) fn repair<'a>(
+    registry: &'a Registry,
+    consumer: &'a Consumer,
+) -> BoxFuture<'a, Result<Repaired>> {
+    Box::pin(async move {
+        let refused = |reason| Error::Consumer { consumer: consumer.name.clone(), reason };
+        let export = consumer.export().map_err(refused)?;
+        let files = export.files().await.map_err(refused)?;
+        let mut repair = Repair {
+            registry,
+            consumer,
+            export,
+            files,
+            known: 0,
+            failures: 0,
+            repaired: Repaired::default(),
+        };
+        repair.policies().await?;
+        repair.gone().await?;
+        repair.dead_letters().await?;
+        let mut repaired = repair.repaired;
+        repaired.unknown = repair.files.len().saturating_sub(repair.known);
+        Ok(repaired)
+    })
 }
 
 struct Repair<'a> {
