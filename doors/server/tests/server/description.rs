@@ -1,5 +1,6 @@
 //! The description of the API, and the pages for people.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use crate::fixture::{Running, answered, refused, told};
@@ -46,7 +47,7 @@ async fn pages_for_people_need_nothing_from_elsewhere() {
     for path in ["/", "/problems", "/docs/"] {
         let answer = answered(200, server.get(path)).await;
         assert!(answer.headers()["content-type"].to_str().unwrap().starts_with("text/html"));
-        let text = answer.text().await.unwrap();
+        let text = unpacked(answer).await;
         for part in text.split(['"', '\'']) {
             let elsewhere = part.starts_with("http://") || part.starts_with("https://");
             assert!(!elsewhere || part == "http://www.w3.org/2000/svg", "{path}: {part}");
@@ -94,18 +95,30 @@ async fn browsers_are_told_what_they_may_do_with_every_answer() {
     }
 }
 
+/// The text of a page, as a browser reads it: the files of `/docs/` are kept and sent compressed.
+async fn unpacked(answer: reqwest::Response) -> String {
+    if !answer.headers().contains_key("content-encoding") {
+        return answer.text().await.unwrap();
+    }
+    assert_eq!(answer.headers()["content-encoding"], "gzip");
+    let packed = answer.bytes().await.unwrap();
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text).unwrap();
+    text
+}
+
 /// What the policy of its page does not let run or load is not in it.
 #[tokio::test]
 async fn the_documentation_works_under_its_policy() {
     let server = Running::new().await;
-    let page = answered(200, server.get("/docs/")).await.text().await.unwrap();
+    let page = unpacked(answered(200, server.get("/docs/")).await).await;
     for script in page.split("<script").skip(1) {
         let (tag, rest) = script.split_once('>').unwrap();
         assert!(tag.contains("src="), "{page}");
         assert_eq!(rest.split("</script>").next().unwrap().trim(), "", "{page}");
     }
     assert!(!page.contains("onload=") && !page.contains("<base"), "{page}");
-    let style = answered(200, server.get("/docs/swagger-ui.css")).await.text().await.unwrap();
+    let style = unpacked(answered(200, server.get("/docs/swagger-ui.css")).await).await;
     assert!(!style.contains("@import") && !style.contains("@font-face"));
     for loaded in style.split("url(").skip(1) {
         assert!(loaded.trim_start_matches(['"', '\'']).starts_with("data:image/"));
