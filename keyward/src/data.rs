@@ -14,9 +14,8 @@ use tokio::sync::Mutex;
 
 use crate::open;
 
-/// The store of agents' entries, where there are several and none has a space for them, and of
-/// registries that name none.
-const STORE_USUAL: &str = "main";
+/// The name of the default store, where there are several and nothing else chooses one.
+const STORE_DEFAULT_NAME: &str = "main";
 
 /// What a schema declares, with the stores it lives in. Cheap to clone.
 ///
@@ -54,6 +53,8 @@ const STORE_USUAL: &str = "main";
 pub struct Data {
     schema: Arc<Schema>,
     places: BTreeMap<String, Place>,
+    /// The store that was chosen as the default.
+    default: Option<String>,
     agents: agents::Options,
 }
 
@@ -92,7 +93,8 @@ impl Data {
         let places = stores
             .map(|store| (store.name.clone(), Place::new(store.url.clone(), folder)))
             .collect();
-        Self { schema: Arc::new(schema), places, agents: agents::Options::default() }
+        let agents = agents::Options::default();
+        Self { schema: Arc::new(schema), places, default: None, agents }
     }
 
     /// The same with other options for what agents keep: the default ones are used otherwise.
@@ -110,6 +112,41 @@ impl Data {
             None => return Err(self.unknown_store(store)),
         }
         Ok(self)
+    }
+
+    /// The same with only one of the stores, and what is declared in it. Refused for a store that the
+    /// schema does not declare.
+    pub fn only(mut self, store: &str) -> Result<Self> {
+        self.place(store)?;
+        let mut schema = Schema::clone(&self.schema);
+        schema.stores.retain(|one| one.name == store);
+        schema.spaces.retain(|space| space.store == store);
+        schema.locks.retain(|tree| tree.store == store);
+        self.places.retain(|name, _| name == store);
+        self.schema = Arc::new(schema);
+        self.default = None;
+        Ok(self)
+    }
+
+    /// The same with this store as the [default](Data::default_store). Refused for a store that the
+    /// schema does not declare.
+    pub fn with_default(mut self, store: &str) -> Result<Self> {
+        self.place(store)?;
+        self.default = Some(store.to_owned());
+        Ok(self)
+    }
+
+    /// The store of everything that names none: the one that [`Data::with_default`] chose; else the only
+    /// one; else the one called `main`; else there is none.
+    pub fn default_store(&self) -> Option<&str> {
+        if let Some(chosen) = &self.default {
+            return Some(chosen);
+        }
+        let found = match self.schema.stores.as_slice() {
+            [only] => Some(only),
+            several => several.iter().find(|store| store.name == STORE_DEFAULT_NAME),
+        };
+        found.map(|store| store.name.as_str())
     }
 
     /// What is declared.
@@ -220,53 +257,52 @@ impl Data {
     }
 
     /// The store that agents' entries are in: the one in which the schema declares their space,
-    /// [`agents::SPACE`]; else the only one; else the one called `main`. An error if that is none.
+    /// [`agents::SPACE`]; else the [default](Data::default_store). An error if there is none.
     pub fn agents_store(&self) -> Result<&str> {
         if let Some(declared) = self.schema.space(agents::SPACE) {
             return Ok(&declared.store);
         }
-        self.usual_store().ok_or_else(|| {
+        self.default_store().ok_or_else(|| {
             let message = format!(
-                "agents' entries could be in any of the stores: declare the space {} in one of them, \
-                 with the key agents:{{user}}:{{namespace}}:{{key}}, or call one {STORE_USUAL}",
+                "agents' entries could be in any of the stores {}: declare the space {} in one of \
+                 them, with the key agents:{{user}}:{{namespace}}:{{key}}, or call one \
+                 {STORE_DEFAULT_NAME}",
+                self.store_names(),
                 agents::SPACE
             );
             StoreError::new(ErrorKind::Invalid, message).into()
         })
     }
 
-    /// The store that a registry is in: the one that its settings name; else the only one; else the one
-    /// called `main`. An error if that is none.
+    /// The store that a registry is in: the one that its settings name; else the
+    /// [default](Data::default_store). An error if there is none.
     pub fn registry_store(&self, named: Option<&str>) -> Result<&str> {
-        self.named_or_usual("registry", named)
+        self.named_or_default("registry", named)
     }
 
     /// The store that a workspace of agreements is in, by the same rule as that of a registry.
     pub fn agreements_store(&self, named: Option<&str>) -> Result<&str> {
-        self.named_or_usual("workspace", named)
+        self.named_or_default("workspace", named)
     }
 
-    fn named_or_usual(&self, what: &str, named: Option<&str>) -> Result<&str> {
+    fn named_or_default(&self, what: &str, named: Option<&str>) -> Result<&str> {
         if let Some(named) = named {
             let found = self.schema.stores.iter().find(|store| store.name == named);
             return found.map(|store| store.name.as_str()).ok_or_else(|| self.unknown_store(named));
         }
-        self.usual_store().ok_or_else(|| {
+        self.default_store().ok_or_else(|| {
             let message = format!(
-                "the {what} could be in any of the stores: name one in its settings, as in \
-                 store = \"{STORE_USUAL}\""
+                "the {what} could be in any of the stores {}: name one in its settings, as in \
+                 store = \"{STORE_DEFAULT_NAME}\", or call one {STORE_DEFAULT_NAME}",
+                self.store_names()
             );
             StoreError::new(ErrorKind::Invalid, message).into()
         })
     }
 
-    /// The only store, else the one that is called as the usual one is.
-    fn usual_store(&self) -> Option<&str> {
-        let found = match self.schema.stores.as_slice() {
-            [only] => Some(only),
-            several => several.iter().find(|store| store.name == STORE_USUAL),
-        };
-        found.map(|store| store.name.as_str())
+    /// The names of the stores, for people.
+    fn store_names(&self) -> String {
+        self.places.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 
     /// The agent data store of a store, which is made if it does not exist. It shares the store's
@@ -301,7 +337,7 @@ impl Data {
     }
 
     fn unknown_store(&self, store: &str) -> Error {
-        let known = self.places.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let known = self.store_names();
         let message = format!("the schema declares no store {store:?}; it declares {known}");
         StoreError::new(ErrorKind::Invalid, message).into()
     }

@@ -15,18 +15,24 @@ use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::served::Served;
 use crate::settings::Settings;
+use crate::store_choice::{Choice, Named, Source};
 use crate::{config, output};
 
 /// The data layer over key-value stores.
 ///
 /// A store is named by a URL: embedded:DIRECTORY is a store on this machine that several processes
-/// may share; memory: lives as long as one command, for trying things. The URL comes from
-/// -s, else from KEYWARD_STORE, else from the first config file that exists: --config FILE (or
-/// KEYWARD_CONFIG), ./keyward.toml, ~/.config/keyward/config.toml (with a line such as store = "embedded:./data").
+/// may share; memory: lives as long as one command, for trying things.
+///
+/// Every command finds its store by one rule; the first of these that says it, decides: (1) -s, (2)
+/// KEYWARD_STORE, (3) the url of the schema file's only store, (4) the config file, with a line such as
+/// store = "embedded:./data", (5) embedded:./keyward-data. keyward stats shows which store it is, and why.
+/// The config file is --config FILE (or KEYWARD_CONFIG), else ./keyward.toml, else
+/// ~/.config/keyward/config.toml.
 ///
 /// A schema file declares what stores hold: keyward schema checks it, keyward record reads and
 /// writes what it declares. It is --schema FILE, else KEYWARD_SCHEMA, else what the config file says
-/// (schema = "FILE"), else ./keyward.schema.toml.
+/// (schema = "FILE"), else ./keyward.schema.toml. If it declares several stores, records are in the
+/// store of their space; for the rest, -s NAME names one of them, and the default is the one called main.
 ///
 /// With --server URL, or KEYWARD_SERVER, commands work on the stores of a server instead: -s then names
 /// one of them, and the schema is the server's. The API key comes from KEYWARD_KEY or --key-file.
@@ -48,12 +54,12 @@ pub struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Target {
-    /// The store, for example embedded:./data
+    /// The store: a URL such as embedded:./data, or a name from the schema file
     #[arg(
         short,
         long,
         global = true,
-        value_name = "URL",
+        value_name = "URL|NAME",
         env = "KEYWARD_STORE",
         hide_env_values = true
     )]
@@ -160,29 +166,29 @@ impl Target {
         }
     }
 
-    /// The URL of the store.
+    /// The URL of the store that a command uses if it names no space. By the rule of
+    /// [`store_choice`](crate::store_choice), or one of a server.
     pub fn url(&self) -> Result<String> {
         if let Some(server) = self.server()? {
             return server.url();
         }
-        config::store_url(self.store.as_deref(), self.config.as_deref())
-    }
-
-    /// The config file that names the store, if neither -s nor KEYWARD_STORE does.
-    pub fn store_config(&self) -> Result<Option<PathBuf>> {
-        match self.store.as_deref() {
-            None | Some("") => config::naming_store(self.config.as_deref()),
-            Some(_) => Ok(None),
+        match self.named_store() {
+            // Needs no schema, also where that is broken.
+            Some(named) if named.source == Source::Flag && !named.is_name() => Ok(named.text),
+            _ => Choice::of(self)?.url(),
         }
     }
 
-    /// The URL of the store, if anybody names one.
-    pub fn url_if_any(&self) -> Result<Option<String>> {
-        match self.url() {
-            Ok(url) => Ok(Some(url)),
-            Err(failure) if failure.is("no-store") => Ok(None),
-            Err(failure) => Err(failure),
-        }
+    /// The store that `-s` or `KEYWARD_STORE` names. An empty variable is none.
+    pub fn named_store(&self) -> Option<Named> {
+        let text = self.store.clone().filter(|store| !store.is_empty())?;
+        let source = if self.asked_for.store { Source::Flag } else { Source::Variable };
+        Some(Named { text, source })
+    }
+
+    /// The store that the config file names, if it does, and the file.
+    pub fn config_store(&self) -> Result<Option<(String, PathBuf)>> {
+        config::store_url(self.config.as_deref())
     }
 
     /// The schema file.
@@ -219,47 +225,29 @@ impl Target {
         self.asked_for.store
     }
 
-    /// What the schema file declares, with the stores where they are: where the schema says, unless
-    /// -s says otherwise; where the schema says nothing, as for commands without a schema. Refused
+    /// What the schema file declares, with the stores where they are. Refused if there is no schema, or
     /// if what is declared does not fit the engine of a store.
     pub async fn data(&self) -> Result<Data> {
-        let data = match self.served_schema().await? {
-            Some(schema) => Data::new(schema),
-            None => Data::load(&self.schema_file()?)?,
-        };
-        let data = self.placed(data)?;
-        let misfits = data.check()?.errors();
-        if misfits.is_empty() { Ok(data) } else { Err(misfits.into()) }
-    }
-
-    /// The stores of a schema, where they are.
-    pub fn placed(&self, data: Data) -> Result<Data> {
-        let stores = &data.schema().stores;
         if let Some(server) = self.server()? {
-            let names: Vec<String> = stores.iter().map(|store| store.name.clone()).collect();
-            return names
+            let data = match self.served_schema().await? {
+                Some(schema) => Data::new(schema),
+                None => Data::load(&self.schema_file()?)?,
+            };
+            let stores = data.schema().stores.iter().map(|store| store.name.clone());
+            return stores
+                .collect::<Vec<_>>()
                 .iter()
                 .try_fold(data, |data, name| Ok(data.at(name, server.store_url(name)?)?));
         }
-        if self.asked_for.store {
-            let [store] = &stores[..] else {
-                let message = "-s names one store, and the schema has several";
-                return Err(Failure::invalid(message).hint("Change the url in the schema file."));
-            };
-            let name = store.name.clone();
-            return Ok(data.at(&name, self.url()?)?);
-        }
-        match &stores.iter().filter(|store| store.url.is_none()).collect::<Vec<_>>()[..] {
-            [] => Ok(data),
-            [store] => {
-                let name = store.name.clone();
-                Ok(data.at(&name, self.url()?)?)
-            }
-            [one, other, ..] => {
-                let (one, other) = (&one.name, &other.name);
-                let message = format!("the schema says neither where {one} nor where {other} is");
-                Err(Failure::invalid(message).hint("Give each store but one a url."))
-            }
+        let file = self.schema_file()?;
+        Choice::declared(Data::load(&file)?, &file, self)?.into_data()
+    }
+
+    /// The same, or one store if there is no schema.
+    pub async fn data_or_store(&self) -> Result<Data> {
+        match self.server()?.is_some() || self.schema_file_if_any()?.is_some() {
+            true => self.data().await,
+            false => Ok(Choice::of(self)?.data),
         }
     }
 
@@ -298,10 +286,13 @@ pub const HOW_TO_MAKE_ONE: &str = "put, import and lock exec make one";
 
 /// Without the password that the URL may have.
 pub fn no_store(url: &str) -> String {
-    match url.parse::<StoreUrl>() {
-        Ok(url) => format!("there is no store at {url}"),
-        Err(_) => "there is no such store".to_owned(),
-    }
+    format!("there is no store at {}", shown(url))
+}
+
+/// A URL without the password that it may have.
+pub fn shown(url: &str) -> String {
+    // What cannot be read may have one anywhere.
+    url.parse::<StoreUrl>().map_or_else(|_| "…".to_owned(), |url| url.to_string())
 }
 
 impl Cli {

@@ -3,12 +3,13 @@
 use keyward::remote::{Connection, Options};
 use keyward::rules::{Keeper, RegistryKeys, Reserved, SparedRoots, WorkspaceKeys, WriteRules};
 use keyward::schema::Published;
-use keyward::{Data, ErrorKind, Key, Sameness, Store, StoreUrl};
+use keyward::{Data, ErrorKind, Key, Store, StoreUrl};
 
 use crate::args::Target;
 use crate::failure::{Failure, Result};
 use crate::output::note;
 use crate::served;
+use crate::store_choice::Choice;
 
 /// The rules for plain writes to the store that is meant, unless they are to be written past.
 pub struct Guard {
@@ -28,12 +29,30 @@ impl Guard {
             );
             return Ok(Self { rules: None, shows_roots: false });
         }
-        let url: StoreUrl = target.url()?.parse()?;
-        let rules = match url.engine() {
-            "keyward+http" | "keyward+https" => of_server(url).await?,
-            _ => of_files(target)?,
-        };
-        Ok(Self { rules: Some(rules), shows_roots: false })
+        if let Some(server) = target.server()? {
+            return Self::of_server(&server.url()?).await;
+        }
+        let choice = Choice::of(target)?;
+        let store = choice.store()?.to_owned();
+        Self::of_store(&choice, &store, target).await
+    }
+
+    /// The rules of one of the stores of this machine.
+    pub async fn of_store(choice: &Choice, store: &str, target: &Target) -> Result<Self> {
+        let url = choice.data.url(store)?;
+        match url.parse::<StoreUrl>()?.engine() {
+            "keyward+http" | "keyward+https" => Self::of_server(&url).await,
+            _ => Ok(Self::with(of_files(choice, store, target)?)),
+        }
+    }
+
+    /// The rules of a store behind a server.
+    pub async fn of_server(url: &str) -> Result<Self> {
+        Ok(Self::with(of_server(url.parse()?).await?))
+    }
+
+    fn with(rules: WriteRules) -> Self {
+        Self { rules: Some(rules), shows_roots: false }
     }
 
     /// Whether there are rules to keep to.
@@ -102,43 +121,24 @@ async fn of_server(url: StoreUrl) -> Result<WriteRules> {
         }
         Err(error) => return Err(error.into()),
     };
-    let stores = schema.stores.iter().map(|store| store.name.clone());
-    let Some(store) = address.store().map(str::to_owned).or(stores.min()) else {
-        return Ok(WriteRules::without_schema());
-    };
     let data = Data::new(schema);
-    Ok(of_schema(&data, &store))
+    match address.store().or(data.default_store()) {
+        Some(store) => Ok(of_schema(&data, store)),
+        None => Ok(WriteRules::without_schema()),
+    }
 }
 
-/// The rules of the store that is meant, from the schema and the config file.
-fn of_files(target: &Target) -> Result<WriteRules> {
-    let url = target.url()?;
-    let data = match target.schema_file_if_any()? {
-        Some(file) => Some(Data::load(&file)?),
-        None => None,
-    };
-    let data = data.map(|data| target.placed(data.clone()).unwrap_or(data));
-    if let Some(data) = &data
-        && let Some(store) = meant(data, &url)
-    {
-        return rules_of(target, data, &store);
+/// The rules of a store of this machine, from the schema and the config file.
+fn of_files(choice: &Choice, store: &str, target: &Target) -> Result<WriteRules> {
+    if let Some((data, store)) = choice.possible_store() {
+        return rules_of(target, data, store);
+    }
+    if choice.schema.is_some() {
+        return rules_of(target, &choice.data, store);
     }
     // Without a schema there is one store, which config files call by no name, unless -s means another.
-    let is_the_only_one = data.is_none() && !target.store_is_asked_for();
+    let is_the_only_one = !target.store_is_asked_for();
     with_systems(WriteRules::without_schema(), target, |_, _| is_the_only_one)
-}
-
-/// The store of a schema that a URL names. Two URLs can name one database without showing it: then the
-/// rules of the declared store hold, since a write that is refused by mistake can be repeated with --raw,
-/// and one that is not leaves indexes stale.
-fn meant(data: &Data, url: &str) -> Option<String> {
-    let stores = &data.schema().stores;
-    let is = |name: &str, sameness: Sameness| {
-        data.url(name).is_ok_and(|at| Sameness::of(&at, url) == sameness)
-    };
-    let named = |sameness| stores.iter().find(|store| is(&store.name, sameness));
-    let found = named(Sameness::Same).or_else(|| named(Sameness::Possible))?;
-    Some(found.name.clone())
 }
 
 /// The rules of a store that a schema declares, with the registries and the workspace that the config file
@@ -186,29 +186,4 @@ fn with_systems(
 fn of_schema(data: &Data, store: &str) -> WriteRules {
     let holds_agents = data.agents_store().is_ok_and(|it| it == store);
     WriteRules::of_schema(data.schema(), store, holds_agents)
-}
-
-#[cfg(test)]
-mod tests {
-    use keyward::schema::Schema;
-
-    use super::*;
-
-    #[test]
-    fn the_store_that_is_meant_is_found_however_its_url_is_spelled() {
-        let schema = "[stores.near]\nurl = 'embedded:./near'\n\
-                      [stores.eu]\nurl = 'postgres://eu.example/app?store=x'\n\
-                      [stores.us]\nurl = 'postgres://us.example/app?store=x'\n";
-        let data = Data::new(Schema::parse(schema, "schema.toml").unwrap());
-        for (url, store) in [
-            ("embedded:near", Some("near")),
-            ("postgresql://me@US.example:5432/app?store=x&pool_max=2", Some("us")),
-            // It may be either: the rules of one of them hold.
-            ("postgres://10.0.0.7/app?store=x", Some("eu")),
-            ("postgres://us.example/app?store=y", None),
-            ("memory:", None),
-        ] {
-            assert_eq!(meant(&data, url).as_deref(), store, "{url}");
-        }
-    }
 }

@@ -15,7 +15,6 @@ mod interrupt;
 mod line;
 mod output;
 mod pages;
-mod place;
 mod pretty;
 mod progress;
 mod queues;
@@ -23,6 +22,7 @@ mod registries;
 mod served;
 mod settings;
 mod signals;
+mod store_choice;
 mod table;
 mod ttl;
 

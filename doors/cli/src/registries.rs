@@ -11,9 +11,9 @@ use crate::config::Registries;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
-use crate::place;
 use crate::queues::worker;
 use crate::served::Served;
+use crate::store_choice;
 
 /// A registry that no config file declares, and where repositories are kept.
 #[derive(Debug, Clone, Default, Args)]
@@ -227,7 +227,7 @@ impl<'t> Reach<'t> {
 
     /// The stores, and which of them a registry is in.
     async fn place(&self, settings: &Settings) -> Result<(Data, String)> {
-        place::find(self.target, settings.store.as_deref(), Data::registry_store).await
+        store_choice::of_system(self.target, settings.store.as_deref(), Data::registry_store).await
     }
 
     fn registry(&self, name: &str, settings: Settings, store: &Store) -> Result<Registry> {

@@ -44,7 +44,8 @@ impl Served {
         Ok(published.schema(self.name())?)
     }
 
-    /// The URL of the store that is meant: the server's first one, if none was named.
+    /// The URL of the store that is meant: the server's only one or the one called main, if none
+    /// was named.
     pub fn url(&self) -> Result<String> {
         self.store_url(self.store.as_deref().unwrap_or_default())
     }

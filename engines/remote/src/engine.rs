@@ -13,6 +13,9 @@ use crate::contract::{AllTold, Told};
 use crate::error::{Asks, senseless};
 use crate::{Address, Connection, Options, watch, wire};
 
+/// The name of the default store of a server that has several.
+const STORE_DEFAULT_NAME: &str = "main";
+
 /// A store that a Keyward server serves. Clones share its connections.
 ///
 /// A commit is sent once: if its answer is lost, the error is
@@ -29,7 +32,7 @@ pub struct Remote {
 
 impl Remote {
     /// Opens a store of a server, which must have it: what it can do is asked for. Without a name,
-    /// the first store that the key reaches is taken, by name: the only one, where there is one.
+    /// the only store that the key reaches is taken, else the one called `main`; an error if that is none.
     ///
     /// Needs a Tokio runtime, which must go on as long as the store is used.
     pub async fn open(address: &Address, options: &Options) -> Result<Self> {
@@ -39,7 +42,7 @@ impl Remote {
                 let body = connection.get(&format!("/v1/stores/{}", segment(name))).await?;
                 serde_json::from_slice::<Told>(&body).map_err(senseless)?
             }
-            None => first(&connection.get("/v1/stores").await?)?,
+            None => default(&connection.get("/v1/stores").await?)?,
         };
         Ok(Self {
             connection,
@@ -55,12 +58,22 @@ impl Remote {
     }
 }
 
-/// The first store that there is; servers tell of them by name.
-fn first(body: &Bytes) -> Result<Told> {
-    let AllTold { items } = serde_json::from_slice(body).map_err(senseless)?;
-    items.into_iter().next().ok_or_else(|| {
-        let message = "the server has no store that this API key reaches";
-        Error::new(ErrorKind::Forbidden, message)
+/// The only store that there is, else the one called `main`.
+fn default(body: &Bytes) -> Result<Told> {
+    let AllTold { mut items } = serde_json::from_slice(body).map_err(senseless)?;
+    let found = match items.len() {
+        0 => {
+            let message = "the server has no store that this API key reaches";
+            return Err(Error::new(ErrorKind::Forbidden, message));
+        }
+        1 => Some(0),
+        _ => items.iter().position(|store| store.name == STORE_DEFAULT_NAME),
+    };
+    found.map(|at| items.swap_remove(at)).ok_or_else(|| {
+        let names: Vec<&str> = items.iter().map(|store| store.name.as_str()).collect();
+        let message =
+            format!("the server has several stores, and none is named: {}", names.join(", "));
+        Error::new(ErrorKind::Invalid, message)
     })
 }
 

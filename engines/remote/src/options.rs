@@ -19,13 +19,13 @@ pub struct Address {
     pub(crate) engine: &'static str,
     /// The server's address, as in `http://127.0.0.1:7480`.
     pub(crate) server: String,
-    /// The store's name; the server's first one, if it is left out.
+    /// The store's name; the server's only one or the one called `main`, if it is left out.
     pub(crate) store: Option<String>,
 }
 
 impl Address {
-    /// The store of a server, `http://HOST:PORT` or `https://HOST:PORT`; its first one by name, if none
-    /// is named. Nothing is opened.
+    /// The store of a server, `http://HOST:PORT` or `https://HOST:PORT`; its only one or the one
+    /// called `main`, if none is named. Nothing is opened.
     pub fn new(server: &str, store: Option<&str>) -> Result<Self> {
         let invalid = |reason: &str| {
             Err(Error::new(

@@ -24,7 +24,7 @@ fn the_example_loads_without_problems_and_without_findings() {
         Schema::parse_with_warnings(EXAMPLE, "example.toml").unwrap_or_else(|p| panic!("{p}"));
     assert!(warnings.is_empty(), "{warnings}");
     assert_eq!(lint(&schema), []);
-    assert_eq!((schema.stores.len(), schema.spaces.len(), schema.locks.len()), (2, 9, 1));
+    assert_eq!((schema.stores.len(), schema.spaces.len(), schema.locks.len()), (1, 9, 1));
 }
 
 #[test]

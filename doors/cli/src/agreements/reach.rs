@@ -15,8 +15,8 @@ use crate::config::Agreements;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
-use crate::place;
 use crate::queues::worker;
+use crate::store_choice;
 
 /// Which workspace.
 #[derive(Debug, Clone, Default, Args)]
@@ -52,7 +52,8 @@ pub async fn open(target: &Target, named: &Named, purpose: Use, output: &Output)
         Some(folder) => (UNNAMED.to_owned(), settings_of(SourceSettings::Folder(folder.clone()))?),
         None => declared(target.agreements()?, named.workspace.as_deref())?,
     };
-    let chosen = place::find(target, settings.store.as_deref(), Data::agreements_store).await;
+    let chosen =
+        store_choice::of_system(target, settings.store.as_deref(), Data::agreements_store).await;
     let (data, place) = chosen.map_err(|failure| match named.folder {
         Some(_) => failure,
         None => failure.at(format_args!("agreements.{name}")),

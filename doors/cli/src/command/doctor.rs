@@ -2,7 +2,6 @@ use clap::Args;
 use indicatif::HumanCount;
 use keyward::migrate::{Found, Probed, Report, probe};
 use keyward::{KeyRange, SystemClock};
-use keyward_server::without_schema;
 use serde::Serialize;
 
 use super::migrate::Waiting;
@@ -56,10 +55,7 @@ struct Examined<'r> {
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     let named = target.server()?.is_some() || target.schema_file_if_any()?.is_some();
-    let data = match named {
-        true => target.data().await?,
-        false => without_schema(&target.url()?)?,
-    };
+    let data = target.data_or_store().await?;
     // Where no space is declared, there is nothing to compare keys and values with.
     let schema = !data.schema().spaces.is_empty();
     let mut left = 0;

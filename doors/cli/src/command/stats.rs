@@ -8,9 +8,10 @@ use keyward::{
 };
 use serde::Serialize;
 
-use crate::args::Target;
+use crate::args::{self, Target};
 use crate::failure::Result;
 use crate::output::{Output, size};
+use crate::store_choice::Choice;
 
 /// Show what a store is, holds and can do
 ///
@@ -24,6 +25,10 @@ pub struct Arguments {}
 
 #[derive(Serialize)]
 struct Report {
+    /// Where the store is, without a password.
+    store: String,
+    /// What says so.
+    named_by: String,
     engine: &'static str,
     tier: String,
     entries: u64,
@@ -62,10 +67,19 @@ struct Most {
 }
 
 pub async fn run(_: Arguments, target: &Target, output: &mut Output) -> Result {
-    let store = target.open_existing().await?;
+    let (url, named_by) = match target.server()? {
+        Some(server) => (server.url()?, "--server".to_owned()),
+        None => {
+            let choice = Choice::of(target)?;
+            (choice.url()?, choice.source.to_string())
+        }
+    };
+    let store = args::open_existing(&url).await?;
     let stats = store.stats().await?;
     let capabilities = store.capabilities();
     let report = Report {
+        store: args::shown(&url),
+        named_by,
         engine: capabilities.engine,
         tier: capabilities.tier().to_string(),
         entries: stats.entries,
@@ -81,6 +95,7 @@ pub async fn run(_: Arguments, target: &Target, output: &mut Output) -> Result {
 impl Report {
     fn show(&self, capabilities: &Capabilities, output: &mut Output) -> Result {
         let mut row = |name: &str, value: String| writeln!(output, "{name:<12}{value}");
+        row("store", format!("{} (from {})", self.store, self.named_by))?;
         row("engine", self.engine.to_owned())?;
         row("tier", self.tier.clone())?;
         row("entries", HumanCount(self.entries).to_string())?;

@@ -28,12 +28,6 @@ const OF_USER: &str = "keyward/config.toml";
 /// What is fetched from repositories, below the cache directory.
 const CACHE_OF_USER: &str = "keyward/registries";
 
-const THREE_WAYS: &str = "Name it in one of three ways:
-  keyward -s embedded:./data ...          for one command
-  export KEYWARD_STORE=embedded:./data    for this shell
-  store = \"embedded:./data\"               in ./keyward.toml, in
-                                          ~/.config/keyward/config.toml, or in --config FILE";
-
 /// The schema file that is looked for in the current directory.
 pub const SCHEMA: &str = "keyward.schema.toml";
 
@@ -64,30 +58,12 @@ struct Config {
     agreements: BTreeMap<String, workspace::Settings>,
 }
 
-/// The URL of the store: `given` (by flag or environment), else what the config file `config` says,
-/// else `./keyward.toml`, else the user's config file. The first file that exists decides.
-pub fn store_url(given: Option<&str>, config: Option<&Path>) -> Result<String> {
-    if let Some(url) = given.filter(|url| !url.is_empty()) {
-        return Ok(url.to_owned());
-    }
-    let Some((path, text)) = read(config)? else {
-        return Err(no_store("no store was named"));
-    };
-    let Some(url) = parse(&path, &text)?.store else {
-        let message = format!("no store was named, not in {} either", path.display());
-        return Err(no_store(message));
-    };
-    Ok(keyward::url_beside(folder(&path), &url)?)
-}
-
-/// The config file that says where the store is, if one does.
-pub fn naming_store(config: Option<&Path>) -> Result<Option<PathBuf>> {
+/// The store that the config file names, if it does, and the file: `config`, else `./keyward.toml`, else
+/// the user's config file. The first file that exists decides.
+pub fn store_url(config: Option<&Path>) -> Result<Option<(String, PathBuf)>> {
     let Some((path, text)) = read(config)? else { return Ok(None) };
-    Ok(parse(&path, &text)?.store.map(|_| path))
-}
-
-fn no_store(message: impl Into<String>) -> Failure {
-    Failure::new(Exit::Invalid, "no-store", message).hint(THREE_WAYS)
+    let Some(url) = parse(&path, &text)?.store else { return Ok(None) };
+    Ok(Some((keyward::url_beside(folder(&path), &url)?, path)))
 }
 
 /// The schema file: `given` (by flag or environment), else what the config file says, else

@@ -344,25 +344,29 @@ fn an_index_that_the_schema_declares_is_asked() {
 }
 
 #[test]
-fn a_schema_without_a_place_for_entries_leaves_them_where_other_commands_are() {
+fn entries_are_in_the_store_of_other_commands_unless_the_schema_declares_their_space() {
     let kw = Sandbox::new();
-    kw.write(
-        "keyward.schema.toml",
-        "[stores.a]\nurl = 'embedded:./a'\n[stores.b]\nurl = 'embedded:./b'\n",
-    );
-    kw.agent(&["set", "k", "1"]);
-    assert!(kw.path("data").exists() && is_absent(&kw.path("a")) && is_absent(&kw.path("b")));
-    let mut command = kw.command(&["agent", "get", "k"]);
-    let told = Ran::of(command.env_remove("KEYWARD_STORE")).fails(2);
-    assert!(told.contains("declare the space agent_data_store in one of them"), "{told}");
-    kw.write(
-        "keyward.schema.toml",
-        "[stores.a]\nurl = 'embedded:./a'\n[stores.main]\nurl = 'embedded:./m'\n",
-    );
-    kw.agent(&["set", "k", "2"]);
-    assert!(kw.path("m").exists());
+    let two = |name: &str| {
+        let text =
+            format!("[stores.a]\nurl = 'embedded:./a'\n[stores.{name}]\nurl = 'embedded:./b'\n");
+        kw.write("keyward.schema.toml", &text);
+    };
+    two("b");
+    // KEYWARD_STORE is a third place, where records would not be found again.
+    let told = kw.fails(2, &["agent", "set", "k", "1"]);
+    assert!(told.contains("a (embedded:./a), b (embedded:./b)"), "{told}");
+    let unnamed = |arguments: &[&str]| {
+        let mut command = kw.command(arguments);
+        Ran::of(command.env_remove("KEYWARD_STORE"))
+    };
+    let told = unnamed(&["agent", "get", "k"]).fails(2);
+    assert!(told.contains("declares several stores: a ") && told.contains("-s a"), "{told}");
+    kw.ok(&["-s", "b", "agent", "set", "k", "1"]);
+    assert!(kw.path("b").exists() && is_absent(&kw.path("a")) && is_absent(&kw.path("data")));
+    two("main");
+    assert_eq!(unnamed(&["agent", "get", "k"]).ok(), "1\n");
     kw.write("keyward.schema.toml", "[stores.a]\nurl = 'embedded:./a'\n");
-    kw.agent(&["set", "k", "3"]);
+    unnamed(&["agent", "set", "k", "3"]).ok();
     assert_eq!(kw.ok(&["-s", "embedded:./a", "agent", "get", "k"]), "3\n");
 }
 

@@ -62,16 +62,28 @@ fn told(kw: &Sandbox, arguments: &[&str], code: i32) -> String {
 }
 
 #[test]
-fn without_a_store_the_three_ways_to_name_one_are_told() {
+fn without_a_name_the_store_is_the_default_one_of_every_command() {
     let kw = Sandbox::new();
-    let text = told(&kw, &["ls"], 2);
-    assert!(text.starts_with("error: no store was named\nhint: "), "{text}");
-    for way in ["keyward -s ", "KEYWARD_STORE=", "keyward.toml"] {
-        assert!(text.contains(way), "{text}");
-    }
+    let text = told(&kw, &["get", "k"], 1);
+    assert!(
+        text.starts_with("error: there is no store at embedded:./keyward-data\nhint: "),
+        "{text}"
+    );
+    // A config file that names none changes nothing.
     kw.write("keyward.toml", "");
-    let text = told(&kw, &["ls"], 2);
-    assert!(text.contains("not in keyward.toml either"), "{text}");
+    let ran = |arguments: &[&str]| {
+        let mut command = kw.command(arguments);
+        which({
+            command.env_remove("KEYWARD_STORE");
+            command
+        })
+    };
+    ran(&["put", "k", "1"]);
+    assert!(kw.path("keyward-data").is_dir());
+    assert_eq!(ran(&["get", "k"]), "1");
+    let stats: Value = serde_json::from_str(&ran(&["stats", "--json"])).unwrap();
+    assert_eq!(stats["store"], "embedded:./keyward-data");
+    assert_eq!(stats["named_by"], "the default");
 }
 
 #[test]

@@ -230,7 +230,9 @@ fn a_schema_a_project_a_link_and_another_file_are_gone_by() {
 
     let other = Sandbox::new();
     let mut command = other.command(&["mcp", "install", "cursor"]);
-    let ran = command.env_remove("KEYWARD_STORE").output().unwrap();
-    assert_eq!(ran.status.code(), Some(2), "no store was named");
+    assert!(command.env_remove("KEYWARD_STORE").output().unwrap().status.success());
+    let entry = &other.configured(".cursor/mcp.json")["mcpServers"]["keyward"];
+    let default = format!("embedded:{}/./keyward-data", self::here(&other));
+    assert_eq!(entry["args"], json!(["mcp", "--store", default]));
     other.fails(4, &["--server", "http://127.0.0.1:1", "mcp", "install", "cursor"]);
 }

@@ -41,6 +41,7 @@ mod schemas;
 mod serving;
 mod sharing;
 mod shell;
+mod store_choice;
 mod tracing;
 mod transfer;
 mod upkeep;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Ran, Sandbox};
 
 const GOOD: &str = r#"
 [stores.app]
@@ -17,9 +17,13 @@ ownership = "user"
 fn init_writes_a_schema_that_is_good_and_never_overwrites_one() {
     let kw = Sandbox::new();
     let told = kw.ok(&["schema", "init"]);
-    assert_eq!(told, "wrote keyward.schema.toml; change it, then run keyward schema check\n");
+    assert_eq!(
+        told,
+        "wrote keyward.schema.toml for the store embedded:./data; change it, then run keyward schema \
+         check\n"
+    );
     let told = kw.ok(&["schema", "check"]);
-    assert!(told.starts_with("keyward.schema.toml is good: 2 stores, 9 spaces, "), "{told}");
+    assert!(told.starts_with("keyward.schema.toml is good: 1 store, 9 spaces, "), "{told}");
 
     kw.write("keyward.schema.toml", "mine");
     let told = kw.fails(7, &["schema", "init"]);
@@ -85,14 +89,16 @@ fn a_schema_that_no_store_can_hold_is_not_good() {
     assert!(told.starts_with("long.toml:6:7: warning[key-room]: "), "{told}");
     assert!(told.contains("long.toml is good"), "{told}");
 
-    // Where nobody says where the store is, there are no limits to go by.
+    // Where nobody says where the store is, it is the default one, whose limits count.
     kw.write("open.toml", &key(1_973).replace("url = \"embedded:./data\"", ""));
     let mut nowhere = kw.command(&["schema", "check", "open.toml"]);
-    assert!(nowhere.env_remove("KEYWARD_STORE").output().unwrap().status.success());
+    Ran::of(nowhere.env_remove("KEYWARD_STORE")).ended(2);
     kw.run(&["schema", "check", "open.toml"]).ended(2);
+    kw.ok(&["schema", "check", "open.toml", "-s", "memory:"]);
 
     kw.write("unknown.toml", &GOOD.replace("embedded:", "rocks:"));
-    let told = kw.run(&["schema", "check", "unknown.toml"]).ended(2);
+    let mut unknown = kw.command(&["schema", "check", "unknown.toml"]);
+    let told = Ran::of(unknown.env_remove("KEYWARD_STORE")).ended(2);
     assert!(told.starts_with("unknown.toml:3:7: error[store-url]: "), "{told}");
     assert!(told.contains("there is no engine called \"rocks\""), "{told}");
 }
@@ -176,7 +182,8 @@ fn the_schema_is_named_by_flag_environment_config_or_place() {
 fn stores_are_where_the_schema_says_relative_to_it() {
     let kw = Sandbox::new();
     kw.write("conf/s.toml", GOOD);
-    kw.ok(&["--schema", "conf/s.toml", "record", "put", "notes", "user=ada", "note=1", "{}"]);
+    let put = ["--schema", "conf/s.toml", "record", "put", "notes", "user=ada", "note=1", "{}"];
+    Ran::of(kw.command(&put).env_remove("KEYWARD_STORE")).ok();
     assert!(kw.path("conf/data").exists() && !kw.path("data").exists());
 
     // Where the schema has one store, -s names another place for one command.
@@ -194,6 +201,7 @@ fn stores_are_where_the_schema_says_relative_to_it() {
         "{GOOD}store = \"app\"\n[stores.other]\n[spaces.x]\nstore = \"other\"\nkey = \"x:{{x}}\"\nownership = \"shared\"\n"
     );
     kw.write("two.toml", &two);
-    let told = kw.fails(2, &["--schema", "two.toml", "-s", "memory:", "record", "list", "notes"]);
-    assert!(told.contains("the schema has several"), "{told}");
+    // The store without a place is where -s says, and the others stay where they are.
+    kw.ok(&["--schema", "two.toml", "-s", "embedded:./x", "record", "put", "x", "x=1", "{}"]);
+    assert_eq!(kw.ok(&["-s", "embedded:./x", "get", "x:1"]), "{}\n");
 }

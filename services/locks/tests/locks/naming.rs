@@ -7,9 +7,11 @@ use keyward_schema::{EXAMPLE, Schema};
 
 use crate::fixture::{key, path};
 
+/// A root of the example's locks, whose roots are the pages' own names here.
 fn root(name: &str) -> Root {
+    let text = EXAMPLE.replace("root = \"agreement:{page}\"", "root = \"{page}\"");
     let schema =
-        Schema::parse(EXAMPLE, "schema.toml").unwrap_or_else(|problems| panic!("{problems}"));
+        Schema::parse(&text, "schema.toml").unwrap_or_else(|problems| panic!("{problems}"));
     let options = Options { trees: schema.locks, ..Options::default() };
     let locks = Locks::new(Store::new(Memory::new()), SystemClock, options).unwrap();
     locks.root(key(name)).unwrap()

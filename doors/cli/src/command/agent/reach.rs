@@ -3,13 +3,13 @@
 use clap::Args;
 use keyward::Data;
 use keyward::agents::{Actor, Agents, Gathered, Options, UserData};
-use keyward_server::without_schema;
 use tokio::sync::oneshot;
 
 use crate::args::{self, Target};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
+use crate::store_choice;
 
 /// For whom, and in whose name.
 #[derive(Debug, Args)]
@@ -106,29 +106,8 @@ impl<'t> Reach<'t> {
 
     /// What is declared, and the store among it that has agents' entries.
     async fn place(&self) -> Result<(Data, String)> {
-        let target = self.target;
-        let server = target.server()?;
-        let data = match server.is_some() || self.is_declared()? {
-            true => target.data().await?,
-            false => without_schema(&target.url()?)?,
-        };
-        let store = match server.as_ref().and_then(|server| server.store()) {
-            Some(named) => named.to_owned(),
-            None => data.agents_store()?.to_owned(),
-        };
+        let (data, store) = store_choice::of_agents(self.target).await?;
         Ok((data.with_agents(self.options()?), store))
-    }
-
-    /// Whether the schema, if there is one, has a place for agents' entries. Where it has none, they are in
-    /// the store that is named as for commands without a schema; if none is, what is missing is told.
-    fn is_declared(&self) -> Result<bool> {
-        let Some(file) = self.target.schema_file_if_any()? else { return Ok(false) };
-        let missing = Data::load(&file)?.agents_store().map(drop).err();
-        match (missing, self.target.url_if_any()?) {
-            (None, _) => Ok(true),
-            (Some(_), Some(_)) => Ok(false),
-            (Some(missing), None) => Err(missing.into()),
-        }
     }
 
     /// Writes what is gathered about accesses while the work lasts, and all of it before the end.

@@ -13,9 +13,8 @@ use crate::output::Output;
 
 /// Read the audit log of a server
 ///
-/// The log is read from --audit-store, else from the server's control store: --control, else -s, else
-/// the first store of the schema, else the default store of keyward serve. With --server, the server
-/// is asked for it.
+/// The log is read from --audit-store, else from the server's control store: --control, else the first of
+/// the stores that keyward serve would serve here. With --server, the server is asked for it.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward audit export > audit.jsonl"#)]

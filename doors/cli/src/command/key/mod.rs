@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use keyward::{Store, SystemClock};
-use keyward_server::{KeyError, Keys, STORE_DEFAULT};
+use keyward_server::{KeyError, Keys};
 
 use self::ring::Ring;
 
@@ -20,8 +20,8 @@ use crate::output::Output;
 
 /// Make, list and revoke the API keys of a server
 ///
-/// Keys are kept in the control store of a server: --control, else -s, else the first store of the
-/// schema, else what keyward serve takes by itself. They count for every server on that store, at
+/// Keys are kept in the control store of a server: --control, else the first of the stores that keyward
+/// serve would serve here. They count for every server on that store, at
 /// once; none has to be running. With --server they are made through it, which takes a key with
 /// admin:* as soon as there is one. As soon as there is a key, servers ask everybody for one.
 #[derive(Debug, Args)]
@@ -83,13 +83,11 @@ pub async fn control_url(control: Option<&str>, target: &Target) -> Result<Strin
     if let Some(url) = control {
         return Ok(url.to_owned());
     }
-    if target.schema_file_if_any()?.is_some() {
-        let data = target.data().await?;
-        if let Some(store) = data.schema().stores.first() {
-            return Ok(data.url(&store.name)?);
-        }
+    let data = target.data_or_store().await?;
+    match data.schema().stores.first() {
+        Some(store) => Ok(data.url(&store.name)?),
+        None => target.url(),
     }
-    Ok(target.url_if_any()?.unwrap_or_else(|| STORE_DEFAULT.to_owned()))
 }
 
 impl From<KeyError> for Failure {

@@ -2,7 +2,7 @@
 
 use keyward::agreements::{is_workspace, lock_tree};
 use keyward::locks::{Locks, Options, Root, Who};
-use keyward::schema::{LockTree, Schema};
+use keyward::schema::LockTree;
 use keyward::{Data, Durability, ErrorKind, Key, Store, SystemClock};
 
 use crate::args::Target;
@@ -10,14 +10,55 @@ use crate::config::Agreements;
 use crate::failure::Result;
 use crate::guard::Guard;
 use crate::output::{Output, note};
-use crate::place;
+use crate::store_choice::{self, Choice};
+
+/// The store of some locks, and the trees that they are named by.
+struct Lodging {
+    url: String,
+    trees: Vec<LockTree>,
+    guard: Guard,
+    /// Whether the schema says which store it is.
+    is_declared: bool,
+}
+
+impl Lodging {
+    /// The store of the locks below a root: where the schema says, else the one of other commands. Without
+    /// a root, the latter.
+    async fn of(target: &Target, root: Option<&Key>) -> Result<Self> {
+        let tree = |trees: &[LockTree]| {
+            let root = root?;
+            trees.iter().find(|tree| tree.has_root(root)).map(|tree| tree.store.clone())
+        };
+        if let Some(server) = target.server()? {
+            let trees = match target.served_schema().await? {
+                Some(schema) => schema.locks,
+                None => Data::load(&target.schema_file()?)?.schema().locks.clone(),
+            };
+            let declared = tree(&trees).filter(|_| server.store().is_none());
+            let url = match &declared {
+                Some(store) => server.store_url(store)?,
+                None => server.url()?,
+            };
+            let guard = Guard::of_server(&url).await?;
+            return Ok(Self { url, trees, guard, is_declared: declared.is_some() });
+        }
+        let choice = Choice::of(target)?;
+        let trees = choice.data.schema().locks.clone();
+        let declared = tree(&trees);
+        let store = match &declared {
+            Some(store) => store.clone(),
+            None => choice.store()?.to_owned(),
+        };
+        let guard = Guard::of_store(&choice, &store, target).await?;
+        let is_declared = declared.is_some();
+        Ok(Self { url: choice.data.url(&store)?, trees, guard, is_declared })
+    }
+}
 
 /// The locks below a key. The store is made if it does not exist.
 pub async fn root(target: &Target, key: &str, output: &Output) -> Result<Root> {
     let key = crate::command::key(key)?;
-    let trees = trees(target).await?;
-    let url = url_of(target, &trees, &key).await?;
-    let mut guard = Guard::new(target, false).await?;
+    let Lodging { url, trees, mut guard, .. } = Lodging::of(target, Some(&key)).await?;
     let store = keyward::open(&url).await?;
     // What the store says of itself counts, too. A root that was locked before is one, whosever it is.
     guard.over(store.clone()).await?;
@@ -30,24 +71,21 @@ pub async fn root(target: &Target, key: &str, output: &Output) -> Result<Root> {
     Ok(locks(target, &url, store, trees).await?.root(key)?)
 }
 
-/// The locks below a key, of a store that must be there.
+/// The locks below a key, of a store that must be there if the schema says which it is.
 pub async fn existing_root(target: &Target, key: &str, output: &Output) -> Result<Root> {
     let key = crate::command::key(key)?;
-    let trees = trees(target).await?;
-    let (url, store) = match store_of(target, &trees, &key).await? {
-        Some(url) => {
-            let store = crate::args::open_existing(&url).await?;
-            (url, store)
-        }
-        None => (target.url()?, target.open_to_read(output).await?),
+    let Lodging { url, trees, is_declared, .. } = Lodging::of(target, Some(&key)).await?;
+    let store = match is_declared {
+        true => crate::args::open_existing(&url).await?,
+        false => target.open_to_read(output).await?,
     };
     Ok(locks(target, &url, store, trees).await?.root(key)?)
 }
 
-/// All locks of the store that the target names.
+/// All locks of the store that other commands use.
 pub async fn all(target: &Target, output: &Output) -> Result<Locks> {
-    let trees = trees(target).await?;
-    locks(target, &target.url()?, target.open_to_read(output).await?, trees).await
+    let Lodging { url, trees, .. } = Lodging::of(target, None).await?;
+    locks(target, &url, target.open_to_read(output).await?, trees).await
 }
 
 /// The locks of a store that was opened by a URL. The tree of its workspace, if it has one, comes before
@@ -73,7 +111,8 @@ async fn is_declared_workspace(target: &Target, url: &str) -> Result<bool> {
     }
     let Agreements { declared, .. } = target.agreements()?;
     for (name, settings) in &declared {
-        let chosen = place::find(target, settings.store.as_deref(), Data::agreements_store).await;
+        let named = settings.store.as_deref();
+        let chosen = store_choice::of_system(target, named, Data::agreements_store).await;
         let (data, place) =
             chosen.map_err(|failure| failure.at(format_args!("agreements.{name}")))?;
         if data.url(&place)? == url {
@@ -90,36 +129,6 @@ async fn says_workspace(store: &Store) -> Result<bool> {
             Ok(false)
         }
         said => Ok(said?),
-    }
-}
-
-/// The lock trees of the schema, if there is one.
-async fn trees(target: &Target) -> Result<Vec<LockTree>> {
-    if let Some(schema) = target.served_schema().await? {
-        return Ok(schema.locks);
-    }
-    match target.schema_file_if_any()? {
-        Some(file) => Ok(Schema::load(&file)?.locks),
-        None => Ok(Vec::new()),
-    }
-}
-
-/// The store of a root's locks: where the schema says, else the one that the target names.
-async fn url_of(target: &Target, trees: &[LockTree], root: &Key) -> Result<String> {
-    match store_of(target, trees, root).await? {
-        Some(url) => Ok(url),
-        None => target.url(),
-    }
-}
-
-/// Where the schema says that a root's locks live, unless the command line names the store.
-async fn store_of(target: &Target, trees: &[LockTree], root: &Key) -> Result<Option<String>> {
-    let tree = trees.iter().find(|tree| tree.has_root(root));
-    match tree {
-        Some(tree) if !target.store_is_asked_for() => {
-            Ok(Some(target.data().await?.url(&tree.store)?))
-        }
-        _ => Ok(None),
     }
 }
 

@@ -20,8 +20,9 @@ use crate::signals::Signals;
 ///
 /// Opens the stores itself: several of these may work on one embedded store at the same time. The agent works for
 /// one user, --user: of records and agents' entries it reaches what is theirs and what is shared. Locks, queues,
-/// jobs, registries and workspaces are the store's, and it uses them all. Without a schema there is one store, called main: -s names it, else it is
-/// embedded:./keyward-data. With a schema, its stores and spaces are served. It ends with its input.
+/// jobs, registries and workspaces are the store's, and it uses them all. The stores and spaces of the schema
+/// are served; without a schema it is one store, called main. Where they are is found as by every command
+/// (see keyward --help). It ends with its input.
 ///
 /// Agents on other machines, and those with a credential of their own, use a server: keyward serve
 /// answers them at /mcp.
@@ -127,7 +128,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
 
 async fn served(arguments: &Arguments, target: &Target) -> Result<Data> {
     if !arguments.demo {
-        return serve::declared(target).await;
+        return target.data_or_store().await;
     }
     let asked_for = target.store_is_asked_for().then(|| target.url()).transpose()?;
     demo::data(asked_for.as_deref().unwrap_or(demo::STORE_DEFAULT))

@@ -15,6 +15,7 @@ use keyward::schema::{Problems, Schema};
 use crate::args::Target;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+use crate::store_choice::Choice;
 
 /// Check, document and compare schema files
 ///
@@ -43,7 +44,7 @@ enum Action {
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     match arguments.action {
-        Action::Init(arguments) => init::run(arguments, output),
+        Action::Init(arguments) => init::run(arguments, target, output),
         Action::Check(arguments) => check::run(arguments, target, output).await,
         Action::Lint(arguments) => lint::run(arguments, target, output).await,
         Action::Docs(arguments) => docs::run(arguments, target, output).await,
@@ -75,7 +76,11 @@ fn load(path: &Path) -> Result<Schema> {
 fn misfits(schema: &Schema, path: &Path, target: &Target) -> Result<Problems> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let data = Data::beside(schema.clone(), folder);
-    Ok(target.placed(data.clone()).unwrap_or(data).check()?)
+    let placed = match target.server()? {
+        Some(_) => data,
+        None => Choice::declared(data.clone(), path, target).map_or(data, |choice| choice.data),
+    };
+    Ok(placed.check()?)
 }
 
 /// So many of something, in words.

@@ -8,9 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use keyward::{Data, ErrorKind};
-use keyward_server::{
-    Config, RegistryConfig, STORE_DEFAULT, Server, StartError, TRACED, Traces, without_schema,
-};
+use keyward_server::{Config, RegistryConfig, Server, StartError, TRACED, Traces};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -30,8 +28,8 @@ use crate::signals::Signals;
 
 /// Serve stores over HTTP
 ///
-/// Without a schema there is one store, called main: -s names it, else it is embedded:./keyward-data.
-/// With a schema, its stores and spaces are served. The first Ctrl-C (or SIGTERM) stops gracefully:
+/// The stores and spaces of the schema are served; without a schema it is one store, called main. Where
+/// they are is found as by every command (see keyward --help). The first Ctrl-C (or SIGTERM) stops gracefully:
 /// no new connections, requests under way are finished. The second one ends it at once.
 ///
 /// As long as there is no API key, the server listens on loopback addresses only, and every account on
@@ -303,16 +301,7 @@ async fn served(arguments: &Arguments, target: &Target) -> Result<Data> {
         let asked_for = target.store_is_asked_for().then(|| target.url()).transpose()?;
         return demo::data(asked_for.as_deref().unwrap_or(demo::STORE_DEFAULT));
     }
-    declared(target).await
-}
-
-/// What the schema declares, else one store.
-pub(super) async fn declared(target: &Target) -> Result<Data> {
-    if target.schema_file_if_any()?.is_some() {
-        return target.data().await;
-    }
-    let url = target.url_if_any()?;
-    Ok(without_schema(url.as_deref().unwrap_or(STORE_DEFAULT))?)
+    target.data_or_store().await
 }
 
 pub(super) fn filter(level: &str) -> Result<EnvFilter> {
@@ -348,7 +337,7 @@ pub(super) fn not_started(error: StartError) -> Failure {
             "Choose another address: --listen 127.0.0.1:0 takes a free port."
         }
         StartError::Unguarded(_) => {
-            "Make a key first (keyward key create NAME --scope admin:*), give one with \
+            "Make a key first (keyward key create NAME --scope 'admin:*'), give one with \
              --first-key-file, or listen on 127.0.0.1."
         }
         StartError::ReadAlong(_) => {

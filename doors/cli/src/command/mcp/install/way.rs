@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use keyward::{Data, StoreUrl};
+use keyward::StoreUrl;
 
 use super::super::Whom;
 use crate::args::Target;
 use crate::failure::{Failure, Result};
+use crate::store_choice::{Choice, Named, Source};
 
 /// How a client reaches Keyward.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,27 +64,32 @@ impl Way {
         let mut arguments = vec!["mcp".to_owned()];
         arguments.extend(whom.arguments());
         let mut variables = BTreeMap::new();
-        let schema = target.schema_file_if_any()?;
-        if let Some(schema) = &schema {
+        let choice = Choice::of(target)?;
+        if let Some(schema) = &choice.schema {
             arguments.extend(["--schema".to_owned(), whole(&here, schema)?]);
         }
-        let data = schema.as_deref().map(Data::load).transpose()?;
-        let is_open = |data: &Data| data.schema().stores.iter().any(|store| store.url.is_none());
-        let needed = data.as_ref().is_none_or(is_open) || target.store_is_asked_for();
-        if let Some(data) = data {
-            // What would be refused later is refused now.
-            target.placed(data)?;
-        }
-        if let Some(config) = target.store_config()?.filter(|_| needed) {
-            arguments.extend(["--config".to_owned(), whole(&here, &config)?]);
-        } else if needed {
-            let url = keyward::url_beside(&here, &target.url()?)?;
-            refuse_password(&url)?;
-            // A schema with several stores has one that is left to the environment.
-            match schema.is_none() || target.store_is_asked_for() {
-                true => arguments.extend(["--store".to_owned(), url]),
-                false => drop(variables.insert("KEYWARD_STORE", url)),
+        let is_one = choice.data.schema().stores.len() == 1;
+        let named = target.named_store();
+        match (&choice.source, named.filter(Named::is_name)) {
+            (_, Some(named)) => arguments.extend(["--store".to_owned(), named.text]),
+            // The schema says it there as well.
+            (Source::Schema(_), None) => {}
+            (Source::Config(config), None) => {
+                arguments.extend(["--config".to_owned(), whole(&here, config)?]);
             }
+            (Source::Flag | Source::Variable | Source::Default, None) => {
+                let url = keyward::url_beside(&here, &choice.url()?)?;
+                refuse_password(&url)?;
+                // Of a schema with several stores, -s would mean one of them only.
+                match is_one {
+                    true => arguments.extend(["--store".to_owned(), url]),
+                    false => drop(variables.insert("KEYWARD_STORE", url)),
+                }
+            }
+        }
+        // What would be refused later is refused now.
+        if choice.schema.is_some() {
+            choice.into_data()?;
         }
         Ok(Self::Starting { command: text(&program)?, arguments, variables })
     }

@@ -1,0 +1,345 @@
+//! The rule by which every command finds its store. docs/stores.md tells it to users.
+//!
+//! Everything that resolves a store goes through [`Choice`], so that `put`, `record`, `queue`, `agent`,
+//! `sync` and a server in the same directory work on the same one.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use keyward::{Data, Sameness, agents, records};
+use keyward_server::{STORE_DEFAULT, without_schema};
+
+use crate::args::{self, Target};
+use crate::failure::{Failure, Result};
+
+/// What says where a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// `-s`.
+    Flag,
+    /// `KEYWARD_STORE`.
+    Variable,
+    /// The line `store` of a config file.
+    Config(PathBuf),
+    /// The `url` in the schema file.
+    Schema(PathBuf),
+    /// Nothing does.
+    Default,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("-s"),
+            Self::Variable => f.write_str("KEYWARD_STORE"),
+            Self::Config(file) | Self::Schema(file) => write!(f, "{}", file.display()),
+            Self::Default => f.write_str("the default"),
+        }
+    }
+}
+
+/// A store that was named, by its URL or by its name in the schema.
+#[derive(Debug, Clone)]
+pub struct Named {
+    pub text: String,
+    pub source: Source,
+}
+
+impl Named {
+    /// Whether it is a name, and not a URL.
+    pub fn is_name(&self) -> bool {
+        !self.text.contains(':')
+    }
+}
+
+/// The stores of this machine that a command can use, and the one that it uses if it names no space.
+#[derive(Debug)]
+pub struct Choice {
+    /// The stores, each at its place. Without a schema it is one, called `main`.
+    pub data: Data,
+    /// The schema file that declares them.
+    pub schema: Option<PathBuf>,
+    /// What says where the store is that is used.
+    pub source: Source,
+    default: Default,
+}
+
+#[derive(Debug)]
+enum Default {
+    Store(String),
+    /// There are several stores, and nothing chooses one.
+    Unnamed,
+    /// There are several stores, and this place is none of theirs.
+    Elsewhere(Named),
+    /// The place is outside of a schema that declares several stores: its spaces are out of reach.
+    Outside {
+        store: String,
+        failure: Outside,
+        /// What the schema declares, and which of its stores the place may be all the same.
+        possible: Option<(Data, String)>,
+    },
+}
+
+/// A place that is none of the stores of a schema, in words.
+#[derive(Debug)]
+struct Outside {
+    message: String,
+    hint: String,
+}
+
+impl Choice {
+    /// The stores in reach, by the rule.
+    pub fn of(target: &Target) -> Result<Self> {
+        match target.schema_file_if_any()? {
+            Some(file) => Self::declared(Data::load(&file)?, &file, target),
+            None => Self::undeclared(target),
+        }
+    }
+
+    /// One store, without a schema.
+    fn undeclared(target: &Target) -> Result<Self> {
+        let named = match target.named_store() {
+            Some(named) if named.is_name() => return Err(no_such_name(&named)),
+            Some(named) => named,
+            None => fallback(target)?,
+        };
+        Self::at(named)
+    }
+
+    fn at(named: Named) -> Result<Self> {
+        let data = without_schema(&named.text)?;
+        let store = data.default_store().unwrap_or_default().to_owned();
+        Ok(Self { data, schema: None, source: named.source, default: Default::Store(store) })
+    }
+
+    /// The stores that a schema file declares.
+    pub fn declared(data: Data, file: &Path, target: &Target) -> Result<Self> {
+        let named = target.named_store();
+        let (data, named) = match named {
+            Some(named) if named.is_name() => (data.only(&named.text)?, None),
+            named => (data, named),
+        };
+        let stores = &data.schema().stores;
+        let open: Vec<&str> =
+            stores.iter().filter(|store| store.url.is_none()).map(|store| &*store.name).collect();
+        let in_schema = Source::Schema(file.to_owned());
+        let (store, named) = match (stores.as_slice(), open.as_slice(), named) {
+            (_, [one, other, ..], _) => {
+                let message = format!("the schema says neither where {one} nor where {other} is");
+                return Err(Failure::invalid(message).hint("Give each store but one a url."));
+            }
+            ([only], _, Some(named)) => (only.name.clone(), named),
+            ([only], [], None) => {
+                let default = Default::Store(only.name.clone());
+                return Ok(Self { data, schema: Some(file.into()), source: in_schema, default });
+            }
+            (_, [open], Some(named)) => ((*open).to_owned(), named),
+            (_, [open], None) => ((*open).to_owned(), fallback(target)?),
+            (_, [], named) => {
+                let named = named.map_or_else(|| of_config(target), |named| Ok(Some(named)))?;
+                return Self::among(data, file, named);
+            }
+        };
+        let data = data.at(&store, &*named.text)?.with_default(&store)?;
+        let (source, default) = (named.source, Default::Store(store));
+        Ok(Self { data, schema: Some(file.into()), source, default })
+    }
+
+    /// One of several stores, all of which the schema places.
+    fn among(data: Data, file: &Path, named: Option<Named>) -> Result<Self> {
+        let source = Source::Schema(file.to_owned());
+        let schema = Some(file.to_owned());
+        let Some(named) = named else {
+            let default = data.default_store().map(str::to_owned);
+            let default = default.map_or(Default::Unnamed, Default::Store);
+            return Ok(Self { data, schema, source, default });
+        };
+        match at_place(&data, &named.text, Sameness::Same) {
+            Some(store) => {
+                let data = data.with_default(&store)?;
+                let source = named.source;
+                Ok(Self { data, schema, source, default: Default::Store(store) })
+            }
+            None if named.source == Source::Flag => {
+                let failure = outside(&data, file, &named);
+                let possible = at_place(&data, &named.text, Sameness::Possible);
+                let possible = possible.map(|store| (data, store));
+                let chosen = Self::at(named)?;
+                let store = chosen.store()?.to_owned();
+                Ok(Self { default: Default::Outside { store, failure, possible }, ..chosen })
+            }
+            None => Ok(Self { data, schema, source, default: Default::Elsewhere(named) }),
+        }
+    }
+
+    /// The store of commands that name no space.
+    pub fn store(&self) -> Result<&str> {
+        match &self.default {
+            Default::Store(store) | Default::Outside { store, .. } => Ok(store),
+            Default::Elsewhere(named) => {
+                let file = self.schema.as_deref().unwrap_or(Path::new(""));
+                let Outside { message, hint } = outside(&self.data, file, named);
+                Err(Failure::invalid(message).hint(hint))
+            }
+            Default::Unnamed => {
+                let file = self.schema.as_deref().unwrap_or(Path::new(""));
+                let message =
+                    format!("{} declares several stores: {}", file.display(), listed(&self.data));
+                Err(Failure::invalid(message).hint(how_to_name(&self.data)))
+            }
+        }
+    }
+
+    /// The declared store that the place may be, which does not show it: two addresses can be those of one
+    /// database. Plain writes keep to its rules, since one that is refused by mistake can be repeated with
+    /// `--raw`, and one that is not leaves indexes stale.
+    pub fn possible_store(&self) -> Option<(&Data, &str)> {
+        match &self.default {
+            Default::Outside { possible: Some((data, store)), .. } => Some((data, store)),
+            _ => None,
+        }
+    }
+
+    /// Where that store is.
+    pub fn url(&self) -> Result<String> {
+        Ok(self.data.url(self.store()?)?)
+    }
+
+    /// The stores, for a command that needs what the schema declares. Refused if `-s` is a place outside
+    /// of the schema, or if what is declared does not fit the engine of a store.
+    pub fn into_data(self) -> Result<Data> {
+        if let Default::Outside { failure: Outside { message, hint }, .. } = self.default {
+            return Err(Failure::invalid(message).hint(hint));
+        }
+        let misfits = self.data.check()?.errors();
+        if misfits.is_empty() { Ok(self.data) } else { Err(misfits.into()) }
+    }
+}
+
+/// How stores of a schema are found by the name that settings give.
+pub type Find = for<'d> fn(&'d Data, Option<&str>) -> Result<&'d str, records::Error>;
+
+/// The stores, and which of them a registry or a workspace is in whose settings name one or none. A
+/// store that was named for this command comes before them.
+pub async fn of_system(target: &Target, named: Option<&str>, find: Find) -> Result<(Data, String)> {
+    if let Some(server) = target.server()? {
+        let data = target.data().await?;
+        let store = match server.store() {
+            Some(store) => store.to_owned(),
+            None => find(&data, named)?.to_owned(),
+        };
+        return Ok((data, store));
+    }
+    let choice = Choice::of(target)?;
+    let store = match named.filter(|_| !target.store_is_asked_for()) {
+        Some(named) => find(&choice.data, Some(named))?.to_owned(),
+        None => choice.store()?.to_owned(),
+    };
+    Ok((checked(choice)?, store))
+}
+
+/// The stores, and which of them has agents' entries: the one that declares their space, if one does.
+pub async fn of_agents(target: &Target) -> Result<(Data, String)> {
+    if let Some(server) = target.server()? {
+        let data = target.data().await?;
+        let store = match server.store() {
+            Some(store) => store.to_owned(),
+            None => data.agents_store()?.to_owned(),
+        };
+        return Ok((data, store));
+    }
+    let choice = Choice::of(target)?;
+    let store = match choice.data.schema().space(agents::SPACE) {
+        Some(declared) => declared.store.clone(),
+        None => choice.store()?.to_owned(),
+    };
+    Ok((checked(choice)?, store))
+}
+
+/// The stores of a command that can do without a schema.
+fn checked(choice: Choice) -> Result<Data> {
+    match choice.schema {
+        Some(_) => choice.into_data(),
+        None => Ok(choice.data),
+    }
+}
+
+/// Where the store is of which neither the command nor the environment says it.
+pub fn fallback(target: &Target) -> Result<Named> {
+    let default = || Named { text: STORE_DEFAULT.to_owned(), source: Source::Default };
+    Ok(of_config(target)?.unwrap_or_else(default))
+}
+
+fn of_config(target: &Target) -> Result<Option<Named>> {
+    let found = target.config_store()?;
+    Ok(found.map(|(text, file)| Named { text, source: Source::Config(file) }))
+}
+
+fn no_such_name(named: &Named) -> Failure {
+    let Named { text, source } = named;
+    let message = format!(
+        "{source} {text:?} is not a store URL, and there is no schema file that declares a store of \
+         that name"
+    );
+    Failure::invalid(message).hint("Write a URL, for example embedded:./data.")
+}
+
+fn outside(data: &Data, file: &Path, named: &Named) -> Outside {
+    let place = args::shown(&named.text);
+    let (source, file) = (&named.source, file.display());
+    Outside {
+        message: format!(
+            "{source} names {place}, which is none of the stores that {file} declares: {}",
+            listed(data)
+        ),
+        hint: how_to_name(data),
+    }
+}
+
+fn how_to_name(data: &Data) -> String {
+    let first = data.schema().stores.first().map_or("main", |store| &*store.name);
+    format!("Name the store that you mean, as in -s {first}.")
+}
+
+/// The stores, for people.
+fn listed(data: &Data) -> String {
+    let stores = data.schema().stores.iter();
+    let named = stores.map(|store| {
+        let place = data.url(&store.name).map_or_else(|_| "…".to_owned(), |url| args::shown(&url));
+        format!("{} ({place})", store.name)
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// The first store that a place is, as surely as that.
+fn at_place(data: &Data, place: &str, sameness: Sameness) -> Option<String> {
+    let is_there =
+        |name: &str| data.url(name).is_ok_and(|url| Sameness::of(&url, place) == sameness);
+    let store = data.schema().stores.iter().find(|store| is_there(&store.name))?;
+    Some(store.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use keyward::schema::Schema;
+
+    use super::*;
+
+    #[test]
+    fn the_store_that_is_meant_is_found_however_its_url_is_spelled() {
+        let schema = "[stores.near]\nurl = 'embedded:./near'\n\
+                      [stores.eu]\nurl = 'postgres://eu.example/app?store=x'\n\
+                      [stores.us]\nurl = 'postgres://us.example/app?store=x'\n";
+        let data = Data::new(Schema::parse(schema, "schema.toml").unwrap());
+        for (url, same, possible) in [
+            ("embedded:near", Some("near"), None),
+            ("postgresql://me@US.example:5432/app?store=x&pool_max=2", Some("us"), Some("eu")),
+            ("postgres://10.0.0.7/app?store=x", None, Some("eu")),
+            ("postgres://us.example/app?store=y", None, None),
+            ("memory:", None, None),
+        ] {
+            assert_eq!(at_place(&data, url, Sameness::Same).as_deref(), same, "{url}");
+            assert_eq!(at_place(&data, url, Sameness::Possible).as_deref(), possible, "{url}");
+        }
+    }
+}
