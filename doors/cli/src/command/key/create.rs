@@ -18,7 +18,7 @@ use crate::ttl;
 /// held back by its scopes alone.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
-  keyward key create laptop --scope admin:*
+  keyward key create laptop --scope 'admin:*'
   keyward key create ada-phone --user ada --role editor --expires 90d
   keyward key create importer --scope write:space/notes --scope read:store/main
   keyward key create ci --expires 2027-01-01T00:00:00Z --json | jq -r .secret"#)]
