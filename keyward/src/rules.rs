@@ -22,6 +22,19 @@ pub use guard::SparedRoots;
 /// The first segment of what Keyward keeps for itself alone.
 const MACHINERY: &str = "system";
 
+/// The first segment of the entries of indexes.
+const INDEXES: &str = "index";
+
+/// What a listing or a scan below a prefix leaves out unless all of it is asked for: Keyward's own keys and
+/// the entries of indexes, with everything below them. A prefix that lies there asks for them.
+pub fn hidden_below(prefix: &Prefix) -> Vec<Key> {
+    match prefix.depth() {
+        // A plain word is its own encoding.
+        0 => vec![Key::from_stored(INDEXES), Key::from_stored(MACHINERY)],
+        _ => Vec::new(),
+    }
+}
+
 /// Which keys of a store an ordinary write must leave alone.
 #[derive(Debug, Clone, Default)]
 pub struct WriteRules {

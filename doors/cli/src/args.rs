@@ -317,7 +317,8 @@ impl Cli {
         Self::read_from(std::env::args_os())
     }
 
-    fn read_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+    /// Reads arguments, the first of which is the program.
+    pub fn read_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut definition = Self::definition();
         let matches = definition.try_get_matches_from_mut(arguments)?;
         let mut cli =

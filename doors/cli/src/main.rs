@@ -7,6 +7,8 @@ mod command;
 mod config;
 mod demo;
 mod destination;
+#[cfg(test)]
+mod documented;
 mod exit;
 mod failure;
 mod guard;

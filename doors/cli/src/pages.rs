@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use keyward::{KeyRange, Order, Row, Scan, Store, Want};
+use keyward::{Key, KeyRange, Order, Row, Scan, Store, Want};
 
 use crate::failure::Result;
 
@@ -13,6 +13,7 @@ pub const ROWS_MAX: usize = 1_000;
 pub struct Pages<'s> {
     store: &'s Store,
     scan: Scan,
+    without: Vec<Key>,
     left: usize,
     ended: bool,
 }
@@ -21,7 +22,14 @@ impl<'s> Pages<'s> {
     /// The rows of a range.
     pub fn new(store: &'s Store, range: KeyRange, want: Want) -> Self {
         let scan = Scan { want, ..Scan::new(range) };
-        Self { store, scan, left: usize::MAX, ended: false }
+        Self { store, scan, without: Vec::new(), left: usize::MAX, ended: false }
+    }
+
+    /// The same, leaving out some keys and everything below them.
+    #[must_use]
+    pub fn without(mut self, without: Vec<Key>) -> Self {
+        self.without = without;
+        self
     }
 
     /// The same, at most `limit` of them.
@@ -42,7 +50,7 @@ impl<'s> Pages<'s> {
     pub async fn next(&mut self) -> Result<Option<Vec<Row>>> {
         while !self.ended && self.left > 0 {
             self.scan.limit = self.left.min(ROWS_MAX);
-            let page = self.store.scan(&self.scan).await?;
+            let page = self.store.scan_without(&self.scan, &self.without).await?;
             self.ended = page.next.is_none();
             self.scan.after = page.next;
             self.left -= page.rows.len();
@@ -61,7 +69,7 @@ pub fn order(reverse: bool) -> Order {
 
 #[cfg(test)]
 mod tests {
-    use keyward::{Commit, Json, Key, Put};
+    use keyward::{Commit, Json, Put};
 
     use super::*;
 

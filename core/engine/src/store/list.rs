@@ -4,6 +4,7 @@ use bytes::{BufMut, BytesMut};
 use keyward_key::{Key, KeyRange, Prefix};
 
 use super::Store;
+use super::without::pieces;
 use crate::{Cursor, Error, Order, Result, Scan, ScanOrder};
 
 /// What to list.
@@ -20,6 +21,8 @@ pub struct List {
     pub limit: usize,
     /// In which direction.
     pub order: Order,
+    /// Keys that are left out, with everything below them. They are jumped over.
+    pub without: Vec<Key>,
 }
 
 impl List {
@@ -31,6 +34,7 @@ impl List {
             after: None,
             limit: Scan::LIMIT_DEFAULT,
             order: Order::Ascending,
+            without: Vec::new(),
         }
     }
 
@@ -59,6 +63,13 @@ impl List {
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
+        self
+    }
+
+    /// The same, leaving out some keys and everything below them.
+    #[must_use]
+    pub fn without(mut self, without: Vec<Key>) -> Self {
+        self.without = without;
         self
     }
 }
@@ -111,6 +122,8 @@ impl Store {
         if let Some(cursor) = &list.after {
             remaining = past(&remaining, &listed_at(cursor)?, list.order);
         }
+        let mut pieces = pieces(&remaining, &list.without, list.order).into_iter();
+        let Some(mut remaining) = pieces.next() else { return Ok(Listing::default()) };
         let mut items: Vec<Listed> = Vec::new();
         let mut after = None;
         let mut rows = FIRST_SCAN_ROWS.min(self.limits.scan_rows_max);
@@ -134,7 +147,11 @@ impl Store {
                 }
             }
             if page.next.is_none() {
-                return Ok(Listing { items, next: None });
+                let Some(piece) = pieces.next() else {
+                    return Ok(Listing { items, next: None });
+                };
+                (remaining, after) = (piece, None);
+                continue;
             }
             after = match items.last() {
                 Some(last) if !empty => {
@@ -158,7 +175,7 @@ impl Store {
                 .limit(list.limit)
                 .keys_only()
         };
-        let page = self.scan(&scan).await?;
+        let page = self.scan_without(&scan, &list.without).await?;
         let items = page.rows.into_iter().map(|row| Listed::Key(row.key)).collect();
         Ok(Listing { items, next: page.next })
     }

@@ -3,6 +3,7 @@
 mod guard;
 mod list;
 mod pace;
+mod without;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use keyward_engine::{
     BoxFuture, Capabilities, Commit, Cursor, Engine, Entry, Json, Limits, List, Listed, Order,
     Outcome, Page, Put, Result, Scan, Stats, Store,
 };
-use keyward_key::{Key, Prefix};
+use keyward_key::{Key, KeyRange, Prefix};
 use keyward_memory::Memory;
 
 /// An engine whose pages are short, and at first empty although more follows: as of a database that
@@ -91,6 +91,88 @@ async fn a_listing_is_whole_on_an_engine_with_short_and_empty_pages() {
         let below = List::new(Prefix::parse("b1").unwrap()).depth(1).limit(limit);
         assert_eq!(names(&store, below).await, ["b1:c1", "b1:c1:", "b1:c2"]);
     }
+}
+
+/// The keys of a scan that leaves something out, page by page.
+async fn scanned(store: &Store, mut scan: Scan, without: &[Key]) -> Vec<String> {
+    let mut names = Vec::new();
+    loop {
+        let page = store.scan_without(&scan, without).await.unwrap();
+        names.extend(page.rows.iter().map(|row| row.key.to_string()));
+        let Some(next) = page.next else { return names };
+        scan.after = Some(next);
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_neither_listed_nor_scanned_in_either_direction() {
+    let store = store().await;
+    let without = ["b1", "e1", "nothing"].map(|text| Key::parse(text).unwrap());
+    for limit in [1, 2, 3, 100] {
+        for order in [Order::Ascending, Order::Descending] {
+            let in_order = |mut names: Vec<&'static str>| {
+                if order == Order::Descending {
+                    names.reverse();
+                }
+                names
+            };
+            let list = List::new(Prefix::all()).limit(limit).order(order).without(without.to_vec());
+            let every = in_order(vec!["a1", "c1:d1", "d1"]);
+            assert_eq!(names(&store, list.clone()).await, every, "by {limit}");
+            let levels = in_order(vec!["a1", "c1:", "d1"]);
+            assert_eq!(names(&store, list.depth(1)).await, levels, "by {limit}");
+            let scan = Scan::new(KeyRange::all()).limit(limit).order(order);
+            assert_eq!(scanned(&store, scan.clone(), &without).await, every, "by {limit}");
+            // Where nothing is left, there is nothing.
+            let below = Scan { range: KeyRange::under(&Prefix::parse("b1").unwrap()), ..scan };
+            assert!(scanned(&store, below, &without).await.is_empty());
+        }
+    }
+    let odd = Scan::new(KeyRange::all()).after(Some(Cursor::new(vec![7, 7])));
+    assert!(store.scan_without(&odd, &without).await.is_err());
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_not_read() {
+    /// Fails on a scan that comes upon a key below `hidden`.
+    struct Watched(Memory);
+
+    impl Engine for Watched {
+        fn capabilities(&self) -> &Capabilities {
+            self.0.capabilities()
+        }
+
+        fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
+            self.0.get_many(keys)
+        }
+
+        fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
+            Box::pin(async move {
+                let page = self.0.scan(scan).await?;
+                assert!(page.rows.iter().all(|row| row.key.first() != "hidden"), "{scan:?}");
+                Ok(page)
+            })
+        }
+
+        fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
+            self.0.commit(commit)
+        }
+
+        fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+            self.0.stats()
+        }
+    }
+
+    let store = Store::new(Watched(Memory::new()));
+    for text in ["a", "hidden", "hidden:1", "hidden:2:3", "z"] {
+        let key = Key::parse(text).unwrap();
+        store.put(key, Put::new(Json::from_integer(1))).await.unwrap();
+    }
+    let without = [Key::parse("hidden").unwrap()];
+    let list = List::new(Prefix::all()).without(without.to_vec());
+    assert_eq!(names(&store, list.clone()).await, ["a", "z"]);
+    assert_eq!(names(&store, list.depth(1)).await, ["a", "z"]);
+    assert_eq!(scanned(&store, Scan::new(KeyRange::all()), &without).await, ["a", "z"]);
 }
 
 #[tokio::test]

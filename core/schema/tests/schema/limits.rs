@@ -13,7 +13,7 @@ const ROOMY: StoreLimits = StoreLimits {
 };
 
 fn told(schema: &Schema, limits: StoreLimits) -> Vec<(&'static str, String)> {
-    let problems = schema.check_limits("app", &limits);
+    let problems = schema.check_limits(&schema.stores[0].name, &limits);
     problems.iter().map(|problem| (problem.code, problem.message.clone())).collect()
 }
 

@@ -1,6 +1,7 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
+use keyward::rules::hidden_below;
 use keyward::{List, Listed};
 use serde::Serialize;
 
@@ -12,13 +13,15 @@ use crate::pages::{self, ROWS_MAX};
 /// List keys
 ///
 /// One key a line, in key order, all of them. With --depth only so many levels are shown: what lies
-/// deeper shows as the prefix it shares, with a colon at its end.
+/// deeper shows as the prefix it shares, with a colon at its end. Keyward's own keys below system: and the
+/// entries of indexes below index: are shown with --all, or if the prefix is one of theirs.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward ls
   keyward ls user:7
   keyward ls user --depth 1
-  keyward ls log --reverse --limit 10 --json"#)]
+  keyward ls log --reverse --limit 10 --json
+  keyward ls system: --depth 1"#)]
 pub struct Arguments {
     /// List what lies below this prefix, for example user:7
     prefix: Option<String>,
@@ -31,6 +34,9 @@ pub struct Arguments {
     /// From the last key to the first
     #[arg(long)]
     reverse: bool,
+    /// Show Keyward's own keys (system:) and the entries of indexes (index:), too
+    #[arg(long)]
+    all: bool,
 }
 
 #[derive(Serialize)]
@@ -43,7 +49,9 @@ enum Line {
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     let prefix = super::prefix(arguments.prefix.as_deref())?;
     let store = target.open_to_read(output).await?;
+    let without = if arguments.all { Vec::new() } else { hidden_below(&prefix) };
     let mut list = List {
+        without,
         depth: arguments.depth.map(NonZeroUsize::get),
         ..List::new(prefix).order(pages::order(arguments.reverse))
     };

@@ -1,6 +1,7 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
+use keyward::rules::hidden_below;
 use keyward::{KeyRange, Want};
 
 use crate::args::Target;
@@ -12,14 +13,15 @@ use crate::pages::Pages;
 /// Print keys with their values
 ///
 /// On a terminal one line each, key and value, shortened to fit. When a program reads it, or with
-/// --json, JSON lines with key, value, version, and metadata and expiry if there are any.
+/// --json, JSON lines with key, value, version, and metadata and expiry if there are any. Keyward's own keys
+/// below system: and the entries of indexes below index: are shown with --all, or if the prefix is one of theirs.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward scan user:7
   keyward scan user --json | jq -r .key
   keyward scan log --reverse --limit 10"#)]
 pub struct Arguments {
-    /// Print what lies below this prefix, for example user:7; everything if left out
+    /// Print what lies below this prefix, for example user:7
     prefix: Option<String>,
     /// Stop after so many entries
     #[arg(long, value_name = "N")]
@@ -27,12 +29,17 @@ pub struct Arguments {
     /// From the last key to the first
     #[arg(long)]
     reverse: bool,
+    /// Show Keyward's own keys (system:) and the entries of indexes (index:), too
+    #[arg(long)]
+    all: bool,
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
     let prefix = super::prefix(arguments.prefix.as_deref())?;
     let store = target.open_to_read(output).await?;
+    let without = if arguments.all { Vec::new() } else { hidden_below(&prefix) };
     let mut pages = Pages::new(&store, KeyRange::under(&prefix), Want::Entries)
+        .without(without)
         .limit(arguments.limit)
         .reverse(arguments.reverse);
     let mut line = Vec::new();

@@ -97,3 +97,48 @@ fn nothing_is_capped_in_silence() {
     assert_eq!(kw.ok(&["ls", "--limit", "1050"]).lines().count(), 1_050);
     assert_eq!(kw.json(&["stats"])["entries"], 10_050);
 }
+
+/// A store with records, whose indexes and catalogs lie beside them.
+fn indexed() -> Sandbox {
+    let kw = Sandbox::new();
+    kw.ok(&["schema", "init"]);
+    let note = r#"{"title":"t","text":"x","updatedAt":"2026-01-05T09:00:00Z"}"#;
+    kw.ok(&["record", "put", "notes", "user=ada", "note=n1", note]);
+    kw.ok(&["put", "zoo", "1"]);
+    kw
+}
+
+#[test]
+fn keywards_own_keys_and_indexes_are_shown_when_they_are_asked_for() {
+    let kw = indexed();
+    let firsts = |arguments: &[&str]| {
+        let told = kw.ok(&[arguments, &["--json"]].concat());
+        let first = |line: &str| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let key = line.get("key").or(line.get("prefix")).unwrap().as_str().unwrap().to_owned();
+            key.split(':').next().unwrap().to_owned()
+        };
+        let mut firsts: Vec<String> = told.lines().map(first).collect();
+        firsts.dedup();
+        firsts
+    };
+    for command in ["ls", "scan"] {
+        assert_eq!(firsts(&[command]), ["user", "zoo"]);
+        assert_eq!(firsts(&[command, "--reverse"]), ["zoo", "user"]);
+        assert_eq!(firsts(&[command, "--limit", "1"]), ["user"]);
+        assert_eq!(firsts(&[command, "--all"]), ["index", "system", "user", "zoo"]);
+        for own in ["index", "system"] {
+            assert_eq!(firsts(&[command, own]), [own]);
+            assert_eq!(firsts(&[command, &format!("{own}:")]), [own]);
+        }
+        assert_eq!(firsts(&[command, "index:notes_by_title"]), ["index"]);
+    }
+    assert_eq!(kw.ok(&["ls", "--depth", "1"]), "user:\nzoo\n");
+    assert_eq!(kw.ok(&["ls", "--depth", "1", "--all"]), "index:\nsystem:\nuser:\nzoo\n");
+
+    // What moves or saves a store has all of it.
+    let exported = kw.ok(&["export"]);
+    assert!(exported.contains("\"index:") && exported.contains("\"system:"), "{exported}");
+    kw.ok(&["copy", "embedded:./data", "embedded:./copy", "--verify"]);
+    assert_eq!(kw.ok(&["-s", "embedded:./copy", "ls", "--all"]), kw.ok(&["ls", "--all"]));
+}

@@ -88,6 +88,17 @@ impl Far {
 }
 
 #[test]
+fn keys_of_keyward_and_of_indexes_are_hidden_through_a_server_too() {
+    let far = Far::with_schema();
+    far.there.ok(&["record", "put", "users", "user=ada", r#"{"email":"a@example.org"}"#]);
+    assert_eq!(far.ok(&["ls", "--text"]), "user:ada:profile\n");
+    assert_eq!(far.ok(&["scan", "--json"]).lines().count(), 1);
+    assert_eq!(far.ok(&["ls", "--depth", "1", "--all"]), "index:\nsystem:\nuser:\n");
+    assert!(far.ok(&["ls", "system:", "--text"]).starts_with("system:"));
+    assert!(far.ok(&["ls", "index:", "--text"]).starts_with("index:users_by_email:"));
+}
+
+#[test]
 fn entries_are_those_of_the_server() {
     let far = Far::new();
     far.ok(&["put", "user:7:name", "\"Ada\""]);

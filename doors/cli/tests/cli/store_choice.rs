@@ -92,7 +92,7 @@ fn a_schema_to_begin_with_is_for_the_store_that_is_in_force() {
     ]);
     ran(&["put", "after", "1"]);
     assert_eq!(kw.made(), ["keyward-data"]);
-    assert_eq!(ran(&["ls", "user"]), "user:ada:notes:1\n");
+    assert_eq!(ran(&["ls"]), "after\nbefore\nuser:ada:notes:1\n");
 
     // By a flag, by the config file, and from another folder; a password is nobody's to write.
     ran(&["-s", "embedded:./flag", "schema", "init", "flag.toml"]);
@@ -131,8 +131,8 @@ fn with_several_stores_a_command_names_one_and_records_are_found_by_their_space(
         assert!(told.contains("-s app"), "{told}");
     }
     kw.unnamed(&["-s", "side", "put", "k", "1"]).ok();
-    assert_eq!(kw.unnamed(&["-s", "side", "ls", "log"]).ok(), "log:1\n");
-    assert_eq!(kw.unnamed(&["-s", "app", "ls", "user"]).ok(), "user:ada:notes:1\n");
+    assert_eq!(kw.unnamed(&["-s", "side", "ls"]).ok(), "k\nlog:1\n");
+    assert_eq!(kw.unnamed(&["-s", "app", "ls"]).ok(), "user:ada:notes:1\n");
     let told = kw.unnamed(&["-s", "sied", "ls"]).fails(2);
     assert!(told.contains("\"sied\"; it declares app, side"), "{told}");
     // A name is one store, and what is declared in it.

@@ -2,6 +2,7 @@
 
 use keyward::locks::{Ticket, present};
 use keyward::records::Merge;
+use keyward::rules::hidden_below;
 use keyward::{
     Commit, Cursor, Entry, Expect, Expiry, Json, Key, List, Listed, Order, Outcome, Prefix, Put,
     Row, Scan, Store, Version, Want,
@@ -229,6 +230,8 @@ pub(crate) struct Listing {
     pub order: Order,
     /// Whether entries are shown, not only keys.
     pub entries: bool,
+    /// Whether the entries of indexes are shown, too.
+    pub all: bool,
     pub cursor: Option<String>,
 }
 
@@ -256,7 +259,8 @@ pub(crate) async fn list(
     question.part(who.tenant().name().as_bytes());
     question.part(listing.prefix.to_string().as_bytes());
     question.part(&listing.depth.unwrap_or(0).to_be_bytes());
-    question.part(&[u8::from(listing.order == Order::Descending), u8::from(listing.entries)]);
+    let choices = [listing.order == Order::Descending, listing.entries, listing.all];
+    question.part(&choices.map(u8::from));
     let now = served.records.clock().now();
     let after = match &listing.cursor {
         Some(cursor) => Some(Cursor::new(question.position(cursor, now)?)),
@@ -275,6 +279,11 @@ async fn read_page(
     listing: Listing,
     after: Option<Cursor>,
 ) -> Result<(Vec<Item>, Option<Cursor>)> {
+    let without = match listing.all {
+        // Keyward's own keys are never shown here; they need not be read to know it.
+        true => sight.closed().to_vec(),
+        false => hidden_below(&listing.prefix),
+    };
     let (items, next) = if listing.entries {
         let range = keyward::KeyRange::under(&listing.prefix);
         let mut scan =
@@ -284,7 +293,7 @@ async fn read_page(
         // Some at a time, so that a page of large entries ends when it is large.
         loop {
             scan.limit = (listing.limit - rows.len()).min(fitting);
-            let page = store.scan(&scan).await?;
+            let page = store.scan_without(&scan, &without).await?;
             scan.after = page.next;
             for row in page.rows {
                 let Some(entry) = present(row.entry) else { continue };
@@ -305,6 +314,7 @@ async fn read_page(
             after,
             limit: listing.limit,
             order: listing.order,
+            without,
         };
         let page = store.list(&list).await?;
         let items = page.items.into_iter().map(|item| match item {

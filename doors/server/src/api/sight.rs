@@ -41,6 +41,11 @@ impl Sight {
         Ok(Self(Arc::new(Inner { closed, restricted })))
     }
 
+    /// The keys that are not seen, with all below them.
+    pub fn closed(&self) -> &[Key] {
+        &self.0.closed
+    }
+
     /// The key with all below it that is not seen, if this one lies there.
     pub fn closed_over(&self, key: &Key) -> Option<&Key> {
         self.0.closed.iter().find(|root| KeyRange::subtree(root).contains(key))

@@ -304,6 +304,10 @@ struct ListParameters {
     /// Whether to show what the keys hold.
     #[serde(default)]
     values: bool,
+    /// Whether to show the entries of indexes (`index:`), too. They are also shown if the prefix is `index:`
+    /// or lies below it. Keyward's own keys (`system:`) are never listed here.
+    #[serde(default)]
+    all: bool,
     /// Where an earlier page of the same listing ended.
     cursor: Option<String>,
 }
@@ -360,6 +364,7 @@ async fn list(
         limit: page_limit(asked.limit)?,
         order: if asked.descending { Order::Descending } else { Order::Ascending },
         entries: asked.values,
+        all: asked.all,
         cursor: asked.cursor,
     };
     let (items, next) = entries::list(&who, &app, app.store(&store)?, &listing).await?;

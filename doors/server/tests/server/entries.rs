@@ -240,6 +240,47 @@ async fn a_record_is_not_written_past_its_indexes() {
 }
 
 #[tokio::test]
+async fn entries_of_indexes_are_listed_when_they_are_asked_for() {
+    let schema = "[stores.main]\nurl = 'memory:'\n[spaces.notes]\nkey = 'notes:{id}'\nownership = 'shared'\n\
+                  [spaces.notes.indexes.by_title]\nfield = 'title'\ntype = 'text'\n";
+    let server = Running::with_schema(schema).await;
+    for n in 0..5 {
+        let path = format!("/v1/spaces/notes/records/notes:{n}");
+        answered(201, server.put(&path, &format!(r#"{{"title":"t{n}"}}"#))).await;
+        answered(200, server.put(&format!("/v1/stores/main/entries/a:{n}"), "1")).await;
+    }
+    let listed = async |how: &str| {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/v1/stores/main/entries?limit=3{how}{cursor}");
+            let page = told(200, server.get(&path)).await;
+            for item in page["items"].as_array().unwrap() {
+                let name = item.get("key").filter(|key| key.is_string()).unwrap_or(&item["prefix"]);
+                found.push(name.as_str().unwrap().split(':').next().unwrap().to_owned());
+            }
+            let Some(next) = page["next"].as_str() else { break found };
+            cursor = format!("&cursor={next}");
+        }
+    };
+    for how in ["", "&values=true", "&descending=true"] {
+        let mut found = listed(how).await;
+        found.sort();
+        assert_eq!(found, [["a"; 5], ["notes"; 5]].concat(), "{how}");
+        let mut found = listed(&format!("{how}&all=true")).await;
+        found.sort();
+        assert_eq!(found, [["a"; 5], ["index"; 5], ["notes"; 5]].concat(), "{how}");
+    }
+    assert_eq!(listed("&depth=1").await, ["a", "notes"]);
+    assert_eq!(listed("&depth=1&all=true").await, ["a", "index", "notes"]);
+    assert_eq!(listed("&prefix=index:").await, ["index"; 5]);
+    // A cursor belongs to the listing that it is from.
+    let page = told(200, server.get("/v1/stores/main/entries?limit=3")).await;
+    let next = page["next"].as_str().unwrap();
+    let other = server.get(&format!("/v1/stores/main/entries?limit=3&all=true&cursor={next}"));
+    assert_eq!(other.send().await.unwrap().status(), 400);
+}
+
+#[tokio::test]
 async fn a_key_is_one_segment_of_the_path() {
     let server = Running::new().await;
     let path = "/v1/stores/main/entries/files:apache%2Frepo:100%2525:%EA%B5%AD";

@@ -9,7 +9,7 @@ use crate::fixture::{key, path};
 
 /// A root of the example's locks, whose roots are the pages' own names here.
 fn root(name: &str) -> Root {
-    let text = EXAMPLE.replace("root = \"agreement:{page}\"", "root = \"{page}\"");
+    let text = EXAMPLE.replace("root = \"shared:agreement:{page}\"", "root = \"{page}\"");
     let schema =
         Schema::parse(&text, "schema.toml").unwrap_or_else(|problems| panic!("{problems}"));
     let options = Options { trees: schema.locks, ..Options::default() };
