@@ -48,8 +48,12 @@ pub struct Named {
 impl Named {
     /// Whether it is a name, and not a URL.
     pub fn is_name(&self) -> bool {
-        !self.text.contains(':')
+        is_name(&self.text)
     }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.contains(':')
 }
 
 /// The stores of this machine that a command can use, and the one that it uses if it names no space.
@@ -115,37 +119,45 @@ impl Choice {
     /// The stores that a schema file declares.
     pub fn declared(data: Data, file: &Path, target: &Target) -> Result<Self> {
         let named = target.named_store();
-        let (data, named) = match named {
-            Some(named) if named.is_name() => (data.only(&named.text)?, None),
-            named => (data, named),
+        let (data, named, chosen) = match named {
+            // For one command, a name means that store alone.
+            Some(Named { text, source: Source::Flag }) if is_name(&text) => {
+                (data.only(&text)?, None, None)
+            }
+            Some(Named { text, .. }) if is_name(&text) => {
+                (data.with_default(&text)?, None, Some(text))
+            }
+            named => (data, named, None),
         };
         let stores = &data.schema().stores;
         let open: Vec<&str> =
             stores.iter().filter(|store| store.url.is_none()).map(|store| &*store.name).collect();
-        let in_schema = Source::Schema(file.to_owned());
-        let (store, named) = match (stores.as_slice(), open.as_slice(), named) {
+        let (open, named) = match (stores.as_slice(), open.as_slice(), named) {
             (_, [one, other, ..], _) => {
                 let message = format!("the schema says neither where {one} nor where {other} is");
                 return Err(Failure::invalid(message).hint("Give each store but one a url."));
             }
             ([only], _, Some(named)) => (only.name.clone(), named),
-            ([only], [], None) => {
-                let default = Default::Store(only.name.clone());
-                return Ok(Self { data, schema: Some(file.into()), source: in_schema, default });
-            }
             (_, [open], Some(named)) => ((*open).to_owned(), named),
             (_, [open], None) => ((*open).to_owned(), fallback(target)?),
-            (_, [], named) => {
+            ([_, _, ..], [], named) if chosen.is_none() => {
                 let named = named.map_or_else(|| of_config(target), |named| Ok(Some(named)))?;
                 return Self::among(data, file, named);
             }
+            (_, [], _) => {
+                let source = Source::Schema(file.to_owned());
+                let default = data.default_store().map(str::to_owned);
+                let default = default.map_or(Default::Unnamed, Default::Store);
+                return Ok(Self { data, schema: Some(file.into()), source, default });
+            }
         };
-        let data = data.at(&store, &*named.text)?.with_default(&store)?;
+        let store = chosen.unwrap_or_else(|| open.clone());
+        let data = data.at(&open, &*named.text)?.with_default(&store)?;
         let (source, default) = (named.source, Default::Store(store));
         Ok(Self { data, schema: Some(file.into()), source, default })
     }
 
-    /// One of several stores, all of which the schema places.
+    /// One of several stores, all of which the schema places, by a place.
     fn among(data: Data, file: &Path, named: Option<Named>) -> Result<Self> {
         let source = Source::Schema(file.to_owned());
         let schema = Some(file.to_owned());

@@ -111,6 +111,27 @@ fn files(folder: &Path, below: &str, found: &mut Vec<(String, Vec<u8>)>) {
     }
 }
 
+/// What a server says to try when it has started.
+fn tried(shell: Shell) {
+    shell.require();
+    let kw = Sandbox::new();
+    let reader = Reader::new(kw.path("."));
+    let listen = format!("127.0.0.1:{}", reader.port);
+    let server = kw.start(&["serve", "--listen", &listen]);
+    let mut said = Vec::new();
+    while said.last().is_none_or(|line: &String| !line.starts_with("Ctrl-C")) {
+        said.push(server.next_line());
+    }
+    let lines = said.iter().skip_while(|line| *line != "Try:").skip(1);
+    let lines: Vec<&str> =
+        lines.take_while(|line| !line.is_empty()).map(|line| line.trim()).collect();
+    let page = format!("```sh\n{}\n```\n", lines.join("\n"));
+    let all = blocks(&page);
+    assert_eq!(all[0].commands.len(), 2, "{page}");
+    reader.run(shell, "what keyward serve prints", all.iter());
+    drop(server);
+}
+
 /// Blocks that no test can run are few, say why, and can at least be read by the shell.
 fn untested(shell: Shell) {
     shell.require();
@@ -149,6 +170,11 @@ mod bash {
     }
 
     #[test]
+    fn what_a_server_says_to_try_works() {
+        tried(Shell::Bash);
+    }
+
+    #[test]
     fn blocks_that_are_not_tested_say_why_and_are_sound() {
         untested(Shell::Bash);
     }
@@ -175,6 +201,11 @@ mod zsh {
     #[test]
     fn every_block_about_deployment_works_as_printed() {
         page(Shell::Zsh, "docs/deployment.md", DEPLOYMENT);
+    }
+
+    #[test]
+    fn what_a_server_says_to_try_works() {
+        tried(Shell::Zsh);
     }
 
     #[test]

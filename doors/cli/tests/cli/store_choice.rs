@@ -141,10 +141,14 @@ fn with_several_stores_a_command_names_one_and_records_are_found_by_their_space(
     assert_eq!(kw.unnamed(&["-s", "app", "record", "list", "notes"]).ok(), "user:ada:notes:1\n");
     assert_eq!(kw.made(), ["app", "side"]);
 
-    // The variable may be a name, or the place of one of them.
+    // The variable may be a name, or the place of one of them; records stay in reach.
     for named in ["side", "embedded:./side", "embedded:side"] {
-        let mut command = kw.command(&["get", "k"]);
-        assert_eq!(Ran::of(command.env("KEYWARD_STORE", named)).ok(), "1\n", "{named}");
+        let ran = |arguments: &[&str]| {
+            let mut command = kw.command(arguments);
+            Ran::of(command.env("KEYWARD_STORE", named)).ok()
+        };
+        assert_eq!(ran(&["get", "k"]), "1\n", "{named}");
+        assert_eq!(ran(&["record", "list", "notes"]), "user:ada:notes:1\n", "{named}");
     }
 }
 
@@ -171,6 +175,27 @@ fn a_place_that_is_none_of_several_stores_is_refused_and_not_written_to() {
     kw.write("keyward.toml", "store = \"embedded:./other\"\n");
     let told = kw.unnamed(&["put", "k", "1"]).fails(2);
     assert!(told.contains("keyward.toml names embedded:./other"), "{told}");
+}
+
+#[test]
+fn of_several_stores_of_a_server_one_is_named_too() {
+    let there = Sandbox::new();
+    there.write("keyward.schema.toml", TWO);
+    let mut command = there.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+    let server = crate::sandbox::Running::of(command.env_remove("KEYWARD_STORE"));
+    let started: Value = serde_json::from_str(&server.next_line()).unwrap();
+    let url = started["url"].as_str().unwrap();
+    let here = Sandbox::new();
+    let far = |arguments: &[&str]| here.run(&[&["--server", url], arguments].concat());
+    for arguments in [&["put", "k", "1"][..], &["ls"], &["queue", "push", "q", "{}"]] {
+        let told = far(arguments).fails(2);
+        assert!(told.contains("several stores, and none is named: app, side"), "{told}");
+    }
+    far(&["-s", "side", "put", "k", "1"]).ok();
+    assert_eq!(far(&["-s", "side", "ls"]).ok(), "k\n");
+    far(&["record", "put", "notes", "user=ada", "note=1", "{}"]).ok();
+    assert_eq!(there.unnamed(&["-s", "app", "ls"]).ok(), "user:ada:notes:1\n");
+    drop(server);
 }
 
 #[test]

@@ -69,15 +69,24 @@ impl Way {
             arguments.extend(["--schema".to_owned(), whole(&here, schema)?]);
         }
         let is_one = choice.data.schema().stores.len() == 1;
-        let named = target.named_store();
-        match (&choice.source, named.filter(Named::is_name)) {
-            (_, Some(named)) => arguments.extend(["--store".to_owned(), named.text]),
+        let by_name = target.named_store().filter(Named::is_name);
+        match by_name.as_ref().map(|named| (&named.source, named.text.clone())) {
+            Some((Source::Flag, name)) => arguments.extend(["--store".to_owned(), name]),
+            Some((_, name)) => drop(variables.insert("KEYWARD_STORE", name)),
+            None => {}
+        }
+        match &choice.source {
             // The schema says it there as well.
-            (Source::Schema(_), None) => {}
-            (Source::Config(config), None) => {
+            Source::Schema(_) => {}
+            Source::Config(config) => {
                 arguments.extend(["--config".to_owned(), whole(&here, config)?]);
             }
-            (Source::Flag | Source::Variable | Source::Default, None) => {
+            _ if by_name.is_some() => {
+                let message =
+                    "a store that is named needs a place that does not depend on this directory";
+                return Err(Failure::invalid(message).hint("Give it a url in the schema file."));
+            }
+            Source::Flag | Source::Variable | Source::Default => {
                 let url = keyward::url_beside(&here, &choice.url()?)?;
                 refuse_password(&url)?;
                 // Of a schema with several stores, -s would mean one of them only.
