@@ -147,7 +147,7 @@ const TENTHS_MAX: usize = 600;
 
 impl Reader {
     pub fn new(directory: PathBuf) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let instead = ["7480", "8080"].map(|usual| (format!(":{usual}"), format!(":{port}")));
         Self { directory, port, instead: instead.to_vec(), variables: Vec::new() }
     }
@@ -164,13 +164,13 @@ impl Reader {
             for command in &block.commands {
                 let number = run.len();
                 let (out, code) = (at(format!("{number}.out")), at(format!("{number}.code")));
-                let text = self.replaced(&command.text);
+                let text = self.replaced(&command.text, &out);
                 let group = format!("</dev/null >'{}' 2>&1", out.display());
                 script
                     .push_str(&format!("{{\n{text}\n}} {group}\necho $? >'{}'\n", code.display()));
                 if is_background(&text) {
                     script.push_str(&format!("echo $! >>'{}'\n", pids.display()));
-                    script.push_str(&self.ready(&text, &out));
+                    script.push_str(&ready(&text, &out));
                 }
                 run.push((block, command, out, code));
             }
@@ -206,7 +206,7 @@ impl Reader {
         }
     }
 
-    fn replaced(&self, text: &str) -> String {
+    fn replaced(&self, text: &str, out: &Path) -> String {
         let mut text = text.to_owned();
         for (printed, real) in &self.instead {
             text = text.replace(printed, real);
@@ -215,25 +215,10 @@ impl Reader {
         match is_foreground_server(&text) {
             // A reader looks at it, and ends it.
             true => {
-                format!("{text} &\n{}kill $!\nwait $!", self.ready(&text, Path::new("/dev/null")))
+                format!("{text} &\n{}kill $!\nwait $!", ready(&text, out))
             }
             false => text,
         }
-    }
-
-    /// What waits until a background command can be used.
-    fn ready(&self, text: &str, out: &Path) -> String {
-        let condition = if text.contains("keyward serve") {
-            format!("curl -s -o /dev/null http://127.0.0.1:{}/healthz", self.port)
-        } else if text.contains("lock acquire") {
-            format!("[ -s '{}' ]", out.display())
-        } else {
-            return String::new();
-        };
-        format!(
-            "tenths=0; until {condition}; do sleep 0.1; tenths=$((tenths + 1)); \
-             [ $tenths -lt {TENTHS_MAX} ] || break; done\n"
-        )
     }
 
     fn start(&self, shell: Shell, script: &str) -> Option<i32> {
@@ -263,6 +248,33 @@ impl Reader {
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), script.as_bytes()).unwrap();
         child.wait().unwrap().code()
     }
+}
+
+/// A port that nobody listens on. It is below those that systems give out, since it is not held all the time
+/// and no other test should be given it meanwhile.
+fn free_port() -> u16 {
+    loop {
+        let port = fastrand::u16(20_000..32_000);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// What waits until a background command has said that it can be used.
+fn ready(text: &str, out: &Path) -> String {
+    let says = if text.contains("keyward serve") {
+        "Ctrl-C stops it"
+    } else if text.contains("lock acquire") {
+        "token"
+    } else {
+        return String::new();
+    };
+    format!(
+        "tenths=0; until grep -q '{says}' '{}'; do sleep 0.1; tenths=$((tenths + 1)); \
+         [ $tenths -lt {TENTHS_MAX} ] && kill -0 $! || break; done\n",
+        out.display()
+    )
 }
 
 fn is_background(text: &str) -> bool {
