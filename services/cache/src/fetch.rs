@@ -35,6 +35,11 @@ impl Source {
             (made_of, asked) => made_of == asked,
         }
     }
+
+    /// Whether this is a later state of the source than `asked`. Only times have an order.
+    pub(crate) fn is_newer_than(&self, asked: &Self) -> bool {
+        matches!((self, asked), (Self::Modified(made_of), Self::Modified(asked)) if made_of > asked)
+    }
 }
 
 /// How a result is asked for.

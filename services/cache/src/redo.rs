@@ -21,6 +21,9 @@ impl Cache {
     ///
     /// Of all callers in all processes that ask for this at the same time, one runs its function, and the
     /// others wait and get the same. Where nothing good is cached, this is [`Cache::get_or_compute`].
+    ///
+    /// A result of a newer state of the source than the caller knows stays: it is returned, and nothing is
+    /// computed.
     pub async fn redo<F, C, E>(&self, key: &Key, fetch: &Fetch, compute: F) -> Result<Cached>
     where
         F: FnOnce(Option<Json>) -> C,
@@ -28,10 +31,15 @@ impl Cache {
         E: Display,
     {
         self.check(key, fetch)?;
-        self.inner.metrics.misses.inc();
         let Look::Fresh(seen) = self.look(key, &fetch.source).await? else {
+            self.inner.metrics.misses.inc();
             return self.compute_once(key, fetch, || compute(None)).await;
         };
+        if seen.label.source.is_newer_than(&fetch.source) {
+            self.inner.metrics.hits.inc();
+            return Ok(seen.cached(Origin::Stored));
+        }
+        self.inner.metrics.misses.inc();
         let (root, path) = self.lock_of(key, fetch)?;
         let request = Request::default()
             .ttl(fetch.lease)
