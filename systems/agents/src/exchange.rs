@@ -62,7 +62,8 @@ impl Agents {
     /// Imports documents of several users, each for the user that it names, as `reach` reaches that user.
     /// Only for operators: whoever calls this writes for everybody whom `reach` gives.
     ///
-    /// Otherwise as [`UserData::import_read`]. Documents of one user stay in their order.
+    /// Otherwise as [`UserData::import_read`]: documents of one user stay in their order, and if one cannot be
+    /// imported, those before it are written, whosever they are, and none after it.
     pub async fn import_all_users(
         &self,
         documents: Vec<Incoming>,
@@ -70,22 +71,48 @@ impl Agents {
     ) -> Result<Imported> {
         let mut users: Vec<(UserData, Vec<Incoming>)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
+        let mut refused = None;
+        // All are looked at in their order before any is written: the documents of one user are written together,
+        // and must not go past a bad one of another's.
         for incoming in documents {
             let user = &incoming.document.id.user;
-            match places.get(user) {
-                Some(place) => users[*place].1.push(incoming),
-                None => {
-                    places.insert(user.clone(), users.len());
-                    users.push((reach(user)?, vec![incoming]));
-                }
+            let place = match places.get(user) {
+                Some(place) => *place,
+                None => match reach(user) {
+                    Ok(reached) => {
+                        places.insert(user.clone(), users.len());
+                        users.push((reached, Vec::new()));
+                        users.len() - 1
+                    }
+                    Err(error) => {
+                        refused = Some(incoming.refused(error));
+                        break;
+                    }
+                },
+            };
+            let (user, before) = &mut users[place];
+            if let Err(error) = user.update(&incoming.document).await {
+                refused = Some(incoming.refused(error));
+                break;
             }
+            before.push(incoming);
         }
         let mut imported = Imported::default();
         for (user, documents) in users {
             let taken = user.import_read(documents).await;
             imported.add(taken.map_err(|error| imported.before(error))?);
         }
-        Ok(imported)
+        match refused {
+            Some(error) => Err(imported.before(error)),
+            None => Ok(imported),
+        }
+    }
+}
+
+impl Incoming {
+    /// The error of a document that is refused.
+    fn refused(&self, error: Error) -> Error {
+        Error::InDocument { number: self.number, line: self.line, source: Box::new(error) }
     }
 }
 
@@ -171,10 +198,8 @@ impl UserData {
         let mut updates = Vec::with_capacity(documents.len());
         let mut rider = Commit::new();
         for incoming in documents {
-            let (update, row) = self.update(&incoming.document).await.map_err(|error| {
-                let (number, line) = (incoming.number, incoming.line);
-                Error::InDocument { number, line, source: Box::new(error) }
-            })?;
+            let update = self.update(&incoming.document).await;
+            let (update, row) = update.map_err(|error| incoming.refused(error))?;
             rider.writes.push(row);
             updates.push(update);
         }

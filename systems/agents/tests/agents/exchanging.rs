@@ -14,6 +14,7 @@ on_engines!(
     a_document_that_does_not_fit_is_refused_with_the_reason,
     documents_of_several_users_go_to_their_users,
     documents_before_one_that_is_refused_are_there_and_counted,
+    documents_of_all_users_before_one_that_is_refused_are_there_and_none_after_it,
     times_that_are_made_have_one_form_and_imported_ones_stay,
 );
 
@@ -235,6 +236,43 @@ async fn documents_before_one_that_is_refused_are_there_and_counted(place: Place
     assert!(matches!(error, Error::Partly { done: 8, .. }), "{error}");
     let n = ada.use_namespace("n").unwrap();
     assert_eq!(keys(&n, "", 100).await, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+}
+
+async fn documents_of_all_users_before_one_that_is_refused_are_there_and_none_after_it(
+    place: Place,
+) {
+    let fixture = Fixture::new(place).await;
+    let agents = &fixture.agents;
+    let users = ["ada", "bob", "cy"];
+    let big = format!("\"{}\"", "x".repeat(1 << 20));
+    let read = |text: &str| {
+        let (mut reader, mut found) = (DocumentReader::new(4 << 20), Vec::new());
+        reader.push(text.as_bytes(), &mut found).unwrap();
+        found
+    };
+    let mut text: String = (0..7).map(|n| line(users[n % 3], &n.to_string(), "1")).collect();
+    // The user of the bad one has one document before it, and those of others are around it.
+    text += &line("bob", "big", &big);
+    text += &(8..11).map(|n| line(users[n % 3], &n.to_string(), "1")).collect::<String>();
+    let reach = |user: &str| Ok(agents.user(user, Actor::agent("importer")));
+    let error = agents.import_all_users(read(&text), reach).await.unwrap_err();
+    assert_eq!(error.document(), Some((8, Some(8))), "{error}");
+    assert!(matches!(error, Error::Partly { done: 7, .. }), "{error}");
+    let of =
+        async |user: &str| keys(&fixture.user(user).use_namespace("n").unwrap(), "", 100).await;
+    assert_eq!(of("ada").await, ["0", "3", "6"]);
+    assert_eq!(of("bob").await, ["1", "4"]);
+    assert_eq!(of("cy").await, ["2", "5"]);
+    // A user who cannot be reached is as bad.
+    let known = |user: &str| match user {
+        "ada" => Ok(agents.user(user, Actor::agent("importer"))),
+        _ => Err(Error::Invalid("nobody".to_owned())),
+    };
+    let text = line("ada", "a", "1") + &line("eve", "e", "1") + &line("ada", "z", "1");
+    let error = agents.import_all_users(read(&text), known).await.unwrap_err();
+    assert_eq!(error.document(), Some((2, Some(2))), "{error}");
+    assert!(matches!(error, Error::Partly { done: 1, .. }), "{error}");
+    assert_eq!(of("ada").await, ["0", "3", "6", "a"]);
 }
 
 async fn times_that_are_made_have_one_form_and_imported_ones_stay(place: Place) {
