@@ -29,6 +29,7 @@ mod index;
 mod inspect;
 mod list;
 mod merge;
+mod moment;
 mod near;
 mod ordered;
 mod place_query;
@@ -54,6 +55,7 @@ pub use history::{Past, PastAct, Redaction};
 pub use inspect::{Finding, Flaw, Inspected, Inspector, Recognize};
 pub use list::{Listed, ListedItem, Listing};
 pub use merge::{Arrays, Merge};
+pub use moment::moment;
 pub use near::{Near, Neighbour, Neighbours};
 pub use place_query::PlaceQuery;
 pub use query::{

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
 use keyward_key::{SegmentType, SegmentValue};
 use keyward_schema::ValueKind;
+
+use crate::moment::moment;
 
 /// The segment for a value given as JSON text; `None` for null. The error says what the value would
 /// have to be.
@@ -68,7 +69,7 @@ fn double(json: &[u8]) -> Result<f64, &'static str> {
 
 fn time(json: &[u8]) -> Result<String, &'static str> {
     const WRONG: &str = "it must be a time such as 2026-01-31T09:30:00Z, in the years 0000 to 9999";
-    let at: Timestamp = text(json).map_err(|_| WRONG)?.parse().map_err(|_| WRONG)?;
+    let at = moment(&text(json).map_err(|_| WRONG)?).ok_or(WRONG)?;
     SegmentType::Time.write(&SegmentValue::Time(at)).map_err(|_| WRONG)
 }
 
@@ -131,6 +132,8 @@ mod tests {
         assert_eq!(of(ValueKind::Number, "-0.0"), of(ValueKind::Number, "0"));
         let zoned = of(ValueKind::Time, r#""2026-01-01T01:00:00+01:00""#);
         assert_eq!(zoned, of(ValueKind::Time, r#""2026-01-01T00:00:00Z""#));
+        let civil = of(ValueKind::Time, r#""2026-01-01T00:00""#);
+        assert_eq!((&civil, &of(ValueKind::Time, r#""2026-01-01""#)), (&zoned, &zoned));
         assert_eq!(of(ValueKind::Integer, "42"), "0000000000000000042");
     }
 

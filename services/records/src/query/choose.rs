@@ -3,8 +3,9 @@
 use keyward_schema::{Index, IndexKind, Ownership, Part, Scope, Space, ValueKind};
 use serde_json::Value;
 
-use super::filter::{Comparison, Test, moment};
+use super::filter::{Comparison, Test};
 use super::{Bound, By, Filter, Query, Span};
+use crate::moment::moment;
 use crate::ordered;
 
 impl Query {
@@ -138,6 +139,7 @@ indexes.by_time = { kind = "time", field = "at" }
         assert_eq!(name(r#"{"name":"Ada"}"#).as_deref(), Some("by_name"));
         let since = r#"{"at":{"gte":"2026-01-05T09:00:00+01:00"}}"#;
         assert_eq!(name(since).as_deref(), Some("by_time"));
+        assert_eq!(name(r#"{"at":{"gte":"2026-01-05"}}"#).as_deref(), Some("by_time"));
         for none in [
             r#"{}"#,
             r#"{"due":7}"#,
@@ -148,6 +150,8 @@ indexes.by_time = { kind = "time", field = "at" }
             // An index of texts has times in another order than the filter.
             r#"{"value.state":{"gte":"2026-01-05T09:00:00Z"}}"#,
             r#"{"name":"2026-01-05T09:00:00Z"}"#,
+            r#"{"value.state":{"lt":"2026-01-05"}}"#,
+            r#"{"name":"2026-01-05T09:00"}"#,
         ] {
             assert_eq!(name(none), None, "{none}");
         }

@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use jiff::Timestamp;
 use keyward_engine::Json;
 use keyward_schema::FieldPath;
 use serde_json::Value;
 
 use crate::field::{elements, find};
+use crate::moment::moment;
 use crate::{Error, Result};
 
 /// Conditions that all must hold.
@@ -15,8 +15,11 @@ use crate::{Error, Result};
 /// As JSON, an object of fields: `{"state":"open","votes":{"gte":3},"tags":{"contains":"rust"}}`.
 /// The comparisons are `eq`, `ne`, `lt`, `lte`, `gt`, `gte`, `in`, `exists`, `contains` (an array
 /// has the element, or a text the part) and `prefix`. Numbers and texts are compared with their own
-/// kind only. Two texts that are RFC 3339 times are compared as moments, whatever their fractions and
-/// offsets are.
+/// kind only.
+///
+/// A condition whose value is a [time](crate::moment()) compares moments, whatever fractions and offsets they are
+/// written with; a text that is no time is neither before, nor after, nor equal to one. Any other text is compared
+/// byte by byte, also with texts that happen to be times.
 ///
 /// ```
 /// use keyward_engine::Json;
@@ -200,9 +203,9 @@ fn same(one: &Value, other: &Value) -> bool {
     one == other || compare(one, other) == Some(Ordering::Equal)
 }
 
-/// The order of two numbers, texts or truth values; `None` for anything else.
-fn compare(one: &Value, other: &Value) -> Option<Ordering> {
-    match (one, other) {
+/// The order of a number, text or truth value and the limit it is compared with; `None` for anything else.
+fn compare(one: &Value, limit: &Value) -> Option<Ordering> {
+    match (one, limit) {
         (Value::Number(a), Value::Number(b)) => {
             let whole = |n: &serde_json::Number| {
                 n.as_i64().map(i128::from).or_else(|| n.as_u64().map(i128::from))
@@ -212,21 +215,15 @@ fn compare(one: &Value, other: &Value) -> Option<Ordering> {
                 _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
             }
         }
-        (Value::String(a), Value::String(b)) => Some(match (moment(a), moment(b)) {
-            (Some(a), Some(b)) => a.cmp(&b),
-            _ => a.cmp(b),
-        }),
+        // The limit decides: a time has an order among times, which is that of an index of times, and any other
+        // text one among all texts, which is that of an index of texts.
+        (Value::String(a), Value::String(b)) => match moment(b) {
+            Some(b) => Some(moment(a)?.cmp(&b)),
+            None => Some(a.cmp(b)),
+        },
         (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
         _ => None,
     }
-}
-
-/// The moment that a text names, if it is an RFC 3339 time.
-pub(super) fn moment(text: &str) -> Option<Timestamp> {
-    // Most texts are none, and need not be read for that.
-    let looks_like_one =
-        matches!(text.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _, b'T' | b't' | b' ', ..]);
-    if looks_like_one { text.parse().ok() } else { None }
 }
 
 #[cfg(test)]
@@ -250,6 +247,39 @@ mod tests {
             assert!(holds(yes), "{yes}");
         }
         assert!(!holds(r#"{"at":{"gte":"2026-01-05T08:30:00Z"}}"#));
+    }
+
+    #[test]
+    fn times_without_an_offset_are_in_utc_and_a_date_is_its_midnight() {
+        let value = r#"{"civil":"2026-01-05T08:00","day":"2026-01-05","late":"2026-01-04T23:30:00-05:00",
+            "text":"2026-01-05, noon","number":"20260105"}"#;
+        let value = Json::parse(value).unwrap();
+        let holds = |filter: &str| Filter::parse(filter).unwrap().holds(&value);
+        for yes in [
+            r#"{"civil":"2026-01-05T08:00:00Z"}"#,
+            r#"{"civil":"2026-01-05 09:00:00+01:00"}"#,
+            r#"{"civil":{"gt":"2026-01-05T08:30:00+01:00","lt":"2026-01-05T08:00:00.001"}}"#,
+            r#"{"civil":{"gte":"2026-01-05","lt":"2026-01-06"}}"#,
+            r#"{"day":"2026-01-05T00:00:00Z"}"#,
+            r#"{"day":{"lt":"2026-01-05T00:00:01"}}"#,
+            // As text it is before that day.
+            r#"{"late":{"gt":"2026-01-05"}}"#,
+            // No time is before or after a text that is none.
+            r#"{"text":{"ne":"2026-01-05"}}"#,
+            r#"{"text":{"gt":"2026-01-05,"}}"#,
+            r#"{"number":{"gt":"2026","lt":"2027"}}"#,
+            r#"{"day":{"gt":"2026-01"}}"#,
+        ] {
+            assert!(holds(yes), "{yes}");
+        }
+        for no in [
+            r#"{"text":{"gt":"2026-01-05"}}"#,
+            r#"{"text":{"lte":"2026-01-05"}}"#,
+            r#"{"text":"2026-01-05"}"#,
+            r#"{"number":"2026-01-05"}"#,
+        ] {
+            assert!(!holds(no), "{no}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod declared;
 mod fixture;
 mod late;
 mod listing;
+mod moments;
 mod narrowing;
 mod past;
 mod places;
