@@ -58,6 +58,7 @@ pub(super) async fn get(
     name: &str,
     arguments: Option<&JsonObject>,
 ) -> Result<GetPromptResult, ErrorData> {
+    refuse_undeclared(name, arguments)?;
     let argument = |name: &str| given(arguments, name);
     match name {
         "explore_space" => {
@@ -119,6 +120,23 @@ fn told(resource: Option<ResourceContents>, text: String) -> GetPromptResult {
     let resource = resource.map(|it| PromptMessage::new(Role::User, ContentBlock::resource(it)));
     let text = PromptMessage::new(Role::User, ContentBlock::text(text));
     GetPromptResult::new(resource.into_iter().chain([text]).collect())
+}
+
+/// Refuses arguments that the declaration of the prompt does not name, as tools do. A prompt that does not exist is
+/// left to be refused as such.
+fn refuse_undeclared(name: &str, arguments: Option<&JsonObject>) -> Result<(), ErrorData> {
+    let Some(prompt) = list().prompts.into_iter().find(|prompt| prompt.name == name) else {
+        return Ok(());
+    };
+    let declared = prompt.arguments.unwrap_or_default();
+    let is_declared = |name: &String| declared.iter().any(|argument| argument.name == *name);
+    match arguments.and_then(|given| given.keys().find(|name| !is_declared(name))) {
+        None => Ok(()),
+        Some(unknown) => Err(ErrorData::invalid_params(
+            format!("there is no argument called {unknown:?}; prompts/list names those of {name}"),
+            None,
+        )),
+    }
 }
 
 fn given<'a>(arguments: Option<&'a JsonObject>, name: &str) -> Result<&'a str, ErrorData> {

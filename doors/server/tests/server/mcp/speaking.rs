@@ -184,3 +184,20 @@ async fn prompts_say_what_to_do_with_what_is_declared() {
         assert_eq!(agent.error("prompts/get", wrong.clone()).await["code"], -32602, "{wrong}");
     }
 }
+
+#[tokio::test]
+async fn arguments_that_a_prompt_does_not_declare_are_refused() {
+    let server = served().await;
+    let agent = Agent::new(&server);
+    for (prompt, arguments) in [
+        ("explore_space", json!({ "space": "notes", "user": "bob" })),
+        ("find_records", json!({ "space": "notes", "question": "?", "user": "bob" })),
+        ("work_under_lock", json!({ "root": "page:7", "task": "write", "user": "bob" })),
+    ] {
+        let asked = json!({ "name": prompt, "arguments": arguments });
+        let error = agent.error("prompts/get", asked).await;
+        assert_eq!(error["code"], -32602, "{prompt}: {error}");
+        let said = error["message"].as_str().unwrap();
+        assert!(said.contains(r#"there is no argument called "user""#), "{prompt}: {said}");
+    }
+}
