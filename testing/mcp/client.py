@@ -79,14 +79,14 @@ async def remember(client, name):
     assert gone.is_error and "does not exist" in gone.content[0].text, gone
 
 
-async def save(client, name):
-    key = f"user:{name}:notes:n1"
+async def save(client, name, owner):
+    key = f"user:{owner}:notes:n1"
     note = {"space": "notes", "key": key, "value": {"text": "hello", "tags": ["x"]}}
     saved = told(await client.call_tool("record_save", note))
     assert saved["created"], saved
     again = await client.call_tool("record_save", {**note, "if_version": "none"})
     assert again.is_error and "record_get" in again.content[0].text, again
-    found = {"space": "notes", "index": "notes_by_tag", "owner": name, "equal": ["x"]}
+    found = {"space": "notes", "index": "notes_by_tag", "owner": owner, "equal": ["x"]}
     found = told(await client.call_tool("record_query", found))
     assert [record["key"] for record in found["records"]] == [key], found
     lock = told(await client.call_tool("lock_acquire", {"root": f"page:{name}", "ttl": 30}))
@@ -95,10 +95,10 @@ async def save(client, name):
     told(await client.call_tool("lock_release", {"ticket": lock["ticket"]}))
 
 
-async def confirm(client, name):
+async def confirm(client, name, owner):
     """The user is asked before much is deleted, and the call goes on."""
     asked.clear()
-    everything = {"space": "notes", "prefix": f"user:{name}:"}
+    everything = {"space": "notes", "prefix": f"user:{owner}:"}
     assert told(await client.call_tool("record_delete", everything))["deleted"] == 1
     assert len(asked) == 1 and "1 records" in asked[0], asked
     told(await client.call_tool("agent_delete", {"namespace": f"client:{name}", "prefix": ""}))
@@ -122,7 +122,7 @@ async def forty(server, mode):
         assert len(board["entry"]["metadata"]) == 40, board
 
 
-async def run(server):
+async def run(server, owner_of):
     for mode in [NEWEST, "legacy", "auto"]:
         name = f"m{mode.replace('-', '')}"
         async with Client(server(name), mode=mode, elicitation_callback=agree) as client:
@@ -133,8 +133,8 @@ async def run(server):
             await look_around(client)
             await keep(client, name)
             await remember(client, name)
-            await save(client, name)
-            await confirm(client, name)
+            await save(client, name, owner_of(name))
+            await confirm(client, name, owner_of(name))
         print(f"  the Python client, {mode}: good")
     for mode in [NEWEST, "legacy"]:
         await forty(server, mode)
@@ -148,9 +148,10 @@ def main():
             def started(user):
                 return StdioServerParameters(command=command, args=[*arguments, "--user", user])
 
-            asyncio.run(run(started))
+            asyncio.run(run(started, lambda user: user))
         case [url]:
-            asyncio.run(run(lambda _user: url))
+            # A server without keys works for the user local.
+            asyncio.run(run(lambda _user: url, lambda _user: "local"))
         case _:
             sys.exit(__doc__)
 

@@ -141,6 +141,12 @@ impl Identity {
         self.acting(self.caller().clone())
     }
 
+    /// The same identity with another caller, as whom records and agents' entries are asked for. What is no user's
+    /// stays as much in reach as it was.
+    pub(crate) fn asking_as(&self, caller: Caller) -> Self {
+        self.acting(caller)
+    }
+
     fn acting(&self, caller: Caller) -> Self {
         let Known { tenant, credential, scopes, runs_store, .. } = &*self.0;
         let (credential, scopes) = (credential.clone(), scopes.clone());

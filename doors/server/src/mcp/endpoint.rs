@@ -14,6 +14,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{any, get};
 use futures_util::StreamExt;
+use keyward::records::Caller;
 use memchr::memmem;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -21,15 +22,15 @@ use serde::Deserialize;
 use serde_json::json;
 use std::borrow::Cow;
 
-use super::McpOptions;
 use super::arguments::Sent;
 use super::handler::{Handler, Shared};
 use super::hosts::Hosts;
 use super::plain::Plain;
 use super::sessions::Sessions;
 use super::skim::{PassedOver, Skim, refusal_over_http};
+use super::{LocalUser, McpOptions, local};
 use crate::app::App;
-use crate::auth::{Identity, StartToken};
+use crate::auth::{Identity, LOCAL, StartToken};
 use crate::http::answer::json as json_answer;
 use crate::http::request::{self, message_bytes_max};
 use crate::http::watch::{Open, over};
@@ -59,6 +60,8 @@ struct Inner {
     app: App,
     /// None, if there is no randomness.
     tools: Option<(Arc<Shared>, Service)>,
+    /// As whom agents ask for records while the server has no keys.
+    local: Caller,
     sessions: Sessions,
     hosts: Hosts,
     public_url: Option<String>,
@@ -80,6 +83,11 @@ impl Endpoint {
             .disable_allowed_hosts()
             .with_json_response(true)
             .with_max_request_body_bytes(message_bytes_max(&app));
+        // The name of the default user is a valid one.
+        let local = local::caller(&app, &LocalUser::default()).unwrap_or_else(|problem| {
+            tracing::error!(detail = problem.detail(), "agents without keys have no roles");
+            Caller::user(LOCAL)
+        });
         let tools = match Shared::new(app.clone(), options.fixtures) {
             Ok(shared) => {
                 let handled = shared.clone();
@@ -96,6 +104,7 @@ impl Endpoint {
         Self(Arc::new(Inner {
             app,
             tools,
+            local,
             sessions,
             hosts,
             public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
@@ -131,13 +140,19 @@ impl Endpoint {
         self.0.sessions.close().await;
     }
 
-    async fn answer(&self, app: &App, request: Request) -> Result<Response<Body>> {
+    async fn answer(&self, app: &App, mut request: Request) -> Result<Response<Body>> {
         let Some((shared, service)) = &self.0.tools else {
             return Err(Problem::new("internal", "there is no randomness for agents' states"));
         };
-        let who = request.extensions().get::<Identity>().cloned().ok_or_else(|| {
+        let mut who = request.extensions().get::<Identity>().cloned().ok_or_else(|| {
             Problem::new("internal", "this route is not behind the check of credentials")
         })?;
+        // Without keys, an agent reaches one user's data, as over standard input and output: whatever model
+        // it is, it must not read what is every user's.
+        if who.is_local() {
+            who = who.asking_as(self.0.local.clone());
+            request.extensions_mut().insert(who.clone());
+        }
         let session = request.headers().get(SESSION).cloned();
         let session = session.as_ref().map(|id| id.to_str().unwrap_or_default());
         if let Some(id) = session {

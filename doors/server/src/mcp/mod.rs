@@ -15,6 +15,7 @@ mod endpoint;
 mod fixtures;
 mod handler;
 mod hosts;
+mod local;
 mod options;
 mod plain;
 mod prompts;

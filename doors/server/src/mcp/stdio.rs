@@ -11,7 +11,6 @@ use std::time::Duration;
 use axum::body::Bytes;
 use futures_util::future::BoxFuture;
 use keyward::Data;
-use keyward::records::Caller;
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -24,14 +23,14 @@ use super::LocalUser;
 use super::arguments::Sent;
 use super::endpoint::UNREADABLE;
 use super::handler::{Handler, Shared};
+use super::local;
 use super::skim::{Skim, refusal, too_long};
-use crate::api::agents;
 use crate::app::App;
 use crate::auth::Identity;
 use crate::config::Config;
 use crate::http::request::message_bytes_max;
 use crate::lifecycle::Lifecycle;
-use crate::problem::{Problem, Result};
+use crate::problem::Problem;
 use crate::server::{StartError, keep_up};
 
 /// How long the last words may take to be read.
@@ -56,7 +55,7 @@ pub async fn serve_mcp(
     let lifecycle = Lifecycle::new();
     let (app, scribe) = App::open(config, data, None, lifecycle.clone()).await.map_err(unopened)?;
     let shared = Shared::new(app.clone(), config.mcp.fixtures).map_err(unopened)?;
-    let who = identity(&app, user).map_err(unopened)?;
+    let who = Identity::local_user(local::caller(&app, user).map_err(unopened)?);
     let lines = Lines::new(input, output, &app, who);
     app.agreements().start_workers(&lifecycle);
     let (finish, finished) = oneshot::channel::<()>();
@@ -98,19 +97,6 @@ pub async fn serve_mcp(
     });
     tokio::join!(serving, upkeep);
     Ok(())
-}
-
-/// Whom the client works for, for all that it asks.
-fn identity(app: &App, user: &LocalUser) -> Result<Identity> {
-    let caller = Caller::user(agents::checked("user", &user.name)?);
-    if let Some(roles) = &user.roles {
-        return Ok(Identity::local_user(roles.iter().cloned().fold(caller, Caller::with_role)));
-    }
-    let agents = app.agents().ok().map(|(_, agents)| agents.records());
-    let records = app.stores().iter().map(|served| &served.records).chain(agents);
-    let spaces = records.flat_map(|records| records.declarations());
-    let roles = spaces.flat_map(|space| space.read_roles.iter().chain(&space.write_roles));
-    Ok(Identity::local_user(roles.cloned().fold(caller, Caller::with_role)))
 }
 
 /// Messages as lines. Each that comes carries itself, and who sends it.

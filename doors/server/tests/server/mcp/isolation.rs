@@ -182,3 +182,48 @@ async fn no_subscription_tells_of_what_is_anothers() {
     eve.call("record_delete", json!({ "space": "notes", "values": { "note": "e1" } })).await;
     assert_eq!(events.next().await.unwrap()["params"]["uri"], own);
 }
+
+/// On a server without keys an agent works for the user `local`, as one over standard input and output does. The
+/// rest of the API has no owner rule there.
+#[tokio::test]
+async fn without_keys_an_agent_reaches_only_the_local_users_records() {
+    let server = served().await;
+    let adas = "user:ada:notes:n1";
+    let note = json!({ "title": SECRET, "votes": 1, "slug": "adas" }).to_string();
+    let path = format!("/v1/spaces/notes/records/{adas}");
+    answered(201, server.put(&path, &note)).await;
+    let agent = Agent::new(&server);
+    for (tool, arguments) in [
+        ("record_get", json!({ "space": "notes", "key": adas })),
+        ("record_get", json!({ "space": "notes", "values": { "user": "ada", "note": "n1" } })),
+        ("record_save", json!({ "space": "notes", "key": adas, "value": { "title": "x" } })),
+        ("record_delete", json!({ "space": "notes", "key": adas })),
+        ("record_delete", json!({ "space": "notes", "prefix": "user:ada:", "confirm": 1 })),
+        ("record_list", json!({ "space": "notes", "prefix": "user:ada:" })),
+        ("record_query", json!({ "space": "notes", "index": "notes_by_votes", "owner": "ada" })),
+    ] {
+        let said = agent.refused(tool, arguments.clone()).await;
+        assert!(!said.contains(SECRET), "{tool} {arguments}: {said}");
+    }
+    for (tool, arguments) in [
+        ("record_list", json!({ "space": "notes" })),
+        ("record_query", json!({ "space": "notes", "index": "notes_by_votes" })),
+        ("record_query", json!({ "space": "notes", "index": "notes_slug", "equal": ["adas"] })),
+    ] {
+        let found = agent.called(tool, arguments.clone()).await;
+        assert!(!tells(&found), "{tool} {arguments}: {found}");
+    }
+    let uri = format!("keyward://app/spaces/notes/records/{adas}");
+    let read = agent.error("resources/read", json!({ "uri": uri })).await;
+    assert_eq!(read["code"], -32602, "{read}");
+    // What is the local user's, and what is shared, is there.
+    let own = json!({ "space": "notes", "key": "user:local:notes:n1" });
+    let save = json!({ "space": "notes", "values": { "note": "n1" }, "value": { "title": "own" } });
+    assert_eq!(agent.call("record_save", save).await["key"], own["key"]);
+    assert_eq!(agent.call("record_get", own).await["value"]["title"], "own");
+    let shared =
+        json!({ "space": "places", "key": "shared:places:p", "value": { "lat": 1, "lon": 1 } });
+    agent.call("record_save", shared).await;
+    let kept = answered(200, server.get(&path)).await.text().await.unwrap();
+    assert!(kept.contains(SECRET), "{kept}");
+}

@@ -8,7 +8,7 @@ use super::client::Agent;
 use crate::fixture::{Running, answered, told};
 use crate::spaces::served;
 
-const NOTE: &str = "user:ada:notes:n1";
+const NOTE: &str = "user:local:notes:n1";
 
 #[tokio::test]
 async fn a_record_is_saved_read_changed_and_deleted() {
@@ -46,9 +46,9 @@ async fn a_record_is_saved_read_changed_and_deleted() {
 async fn a_key_can_be_given_by_its_values() {
     let server = served().await;
     let agent = Agent::new(&server);
-    let values = json!({ "user": "a:b", "note": "x" });
+    let values = json!({ "user": "local", "note": "x:y" });
     let save = json!({ "space": "notes", "values": values, "value": { "title": "t" } });
-    assert_eq!(agent.call("record_save", save).await["key"], "user:a%3Ab:notes:x");
+    assert_eq!(agent.call("record_save", save).await["key"], "user:local:notes:x%3Ay");
     let read = agent.call("record_get", json!({ "space": "notes", "values": values })).await;
     assert_eq!(read["found"], true);
 }
@@ -82,23 +82,23 @@ async fn records_are_listed_queried_and_found_by_place() {
     let server = served().await;
     let agent = Agent::new(&server);
     for (n, votes) in [("a", 1), ("b", 5), ("c", 9)] {
-        let key = format!("user:ada:notes:{n}");
+        let key = format!("user:local:notes:{n}");
         let value = json!({ "title": format!("title {n}"), "votes": votes });
         agent.call("record_save", json!({ "space": "notes", "key": key, "value": value })).await;
     }
-    let below = json!({ "space": "notes", "prefix": "user:ada:", "limit": 2 });
+    let below = json!({ "space": "notes", "prefix": "user:local:", "limit": 2 });
     let first = agent.call("record_list", below).await;
-    assert_eq!(first["items"][1]["key"], "user:ada:notes:b");
+    assert_eq!(first["items"][1]["key"], "user:local:notes:b");
     let rest =
-        json!({ "space": "notes", "prefix": "user:ada:", "limit": 2, "cursor": first["next"] });
+        json!({ "space": "notes", "prefix": "user:local:", "limit": 2, "cursor": first["next"] });
     let rest = agent.call("record_list", rest).await;
     assert_eq!(
         (&rest["items"][0]["key"], &rest["next"]),
-        (&json!("user:ada:notes:c"), &json!(null))
+        (&json!("user:local:notes:c"), &json!(null))
     );
 
     let many = json!({
-        "space": "notes", "index": "notes_by_votes", "owner": "ada", "from": 5,
+        "space": "notes", "index": "notes_by_votes", "owner": "local", "from": 5,
         "descending": true, "fields": ["title"],
     });
     let found = agent.call("record_query", many).await;

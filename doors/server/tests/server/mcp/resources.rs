@@ -19,10 +19,10 @@ async fn what_is_declared_and_what_is_stored_can_be_read() {
         assert_eq!(read["contents"][0]["uri"], *uri);
         assert!(!read["contents"][0]["text"].as_str().unwrap().is_empty());
     }
-    let key = "user:a%3Ab:notes:n1";
+    let key = "user:local:notes:n%3A1";
     let save = json!({ "space": "notes", "key": key, "value": { "title": "t" } });
     agent.call("record_save", save).await;
-    let uri = "keyward://app/spaces/notes/records/user:a%253Ab:notes:n1";
+    let uri = "keyward://app/spaces/notes/records/user:local:notes:n%253A1";
     let read = agent.result("resources/read", json!({ "uri": uri })).await;
     let record: Value =
         serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();
@@ -72,7 +72,7 @@ async fn what_is_not_there_is_an_error_that_names_it() {
     for uri in [
         "keyward://app/spaces/none",
         "keyward://none/spaces/notes",
-        "keyward://app/spaces/notes/records/user:a:notes:none",
+        "keyward://app/spaces/notes/records/user:local:notes:none",
         "keyward://app/spaces/notes/records/other:key",
         "keyward://",
         "https://example.com",
