@@ -9,12 +9,12 @@ use keyward_engine::{
     Revision, Scan, Stats, Store, Tier,
 };
 use keyward_key::{Key, KeyRange};
-use keyward_locks::{Locks, Mode, Options, Request};
+use keyward_locks::{Error, Locks, Mode, Options, Request};
 use keyward_memory::Memory;
 use keyward_testkit::VirtualClock;
 use tokio::sync::{Notify, oneshot};
 
-use crate::fixture::{page, path, take, try_take};
+use crate::fixture::{key, number, page, path, take, try_take};
 
 /// An engine whose commits go on when nobody waits for them any more, as those of a database do. One
 /// of them can be held on its way.
@@ -130,4 +130,35 @@ async fn a_request_dropped_while_it_joins_the_line_leaves_no_waiter() {
     for tier in [Tier::Atomic, Tier::Recoverable] {
         dropped_with_a_commit_under_way(tier, true).await;
     }
+}
+
+/// Whoever withdraws from a catalog that was deleted writes a new one. It knows nothing of those who held locks by
+/// the old one, so their fences must be gone before: nobody would look for them any more.
+#[tokio::test(start_paused = true)]
+async fn a_request_dropped_after_its_catalog_was_lost_revokes_what_that_had_granted() {
+    let engine = Queued::new(Tier::Atomic);
+    let (held_by, dropped_by) = (engine.locks(1), engine.locks(2));
+    let other = page(&held_by);
+    let stale = take(&other, "a").await;
+    engine.hold_the_next_commit();
+    let root = page(&dropped_by);
+    let asking = tokio::spawn(async move {
+        let request = Request::default().wait_max(Duration::from_secs(600));
+        root.acquire(&[path("b")], Mode::Exclusive, &request).await.map(drop)
+    });
+    engine.arrived.notified().await;
+    Store::new(engine.memory.clone()).delete(other.key().clone()).await.unwrap();
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    dropped_by.settled().await;
+    engine.let_on.notify_one();
+    engine.landed.notified().await;
+    let next = try_take(&other, "a", Mode::Exclusive).await.expect("nobody holds it");
+    assert!(next.token() > stale.token());
+    let refused = stale.commit(Commit::new().put(key("k"), number(1))).await.unwrap_err();
+    assert!(matches!(refused, Error::Lost { .. }), "{refused}");
+    assert!(next.commit(Commit::new().put(key("k"), number(2))).await.unwrap().is_applied());
+    next.release().await.unwrap();
+    let left = other.list().await.unwrap();
+    assert!(left.holders.is_empty() && left.waiters.is_empty(), "{left:?}");
 }
