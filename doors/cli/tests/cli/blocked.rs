@@ -117,6 +117,29 @@ fn a_server_behind_a_stopped_process_is_unready_until_that_goes_on() {
     assert_eq!(served.process.ended(), Some(0));
 }
 
+/// The stores that only the server itself uses: where keys are, and the audit log.
+#[test]
+fn a_server_whose_own_stores_take_no_writes_is_unready() {
+    let kw = Sandbox::new();
+    let own = ["-s", "embedded:./own"];
+    let control = serve(&kw, &[&own[..], &["--control", "embedded:./data"]].concat());
+    let audit = serve(&kw, &[&own[..], &["--audit-store", "embedded:./data"]].concat());
+    for served in [&control, &audit] {
+        assert_eq!(readiness(served).0, 200);
+    }
+    while_stopped_in_mid_commit(&kw, |_| {
+        for (served, store) in [(&control, "control"), (&audit, "audit")] {
+            let body = becomes(served, 503);
+            assert_eq!((&body["code"], &body["store"]), (&"unavailable".into(), &store.into()));
+        }
+    });
+    for served in [control, audit] {
+        becomes(&served, 200);
+        served.process.terminate();
+        assert_eq!(served.process.ended(), Some(0));
+    }
+}
+
 #[test]
 fn a_server_behind_a_stopped_process_stops_in_its_time() {
     let kw = Sandbox::new();

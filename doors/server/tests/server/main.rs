@@ -32,6 +32,7 @@ mod owners;
 mod questions;
 mod rates;
 mod raw;
+mod readiness;
 mod records;
 mod registries;
 mod repeating;
