@@ -1,6 +1,6 @@
 //! Queries of a space: within the server's bounds, beside the threads that answer requests.
 
-use keyward::Key;
+use keyward::{Json, Key};
 use keyward::records::{
     self, Answer, BUDGET_MAX, Explanation, LIMIT_MAX, Listed, Listing, Near, Neighbours, Past,
     Query, Record, Space, Within,
@@ -133,7 +133,9 @@ pub(crate) async fn get_many(
     several::refuse_twice(&keys)?;
     let read = |space: Space| async move { space.get_many(&keys).await };
     let records = beside(who, app, reached, read).await?;
-    several::check(records.iter().flatten().map(|record| record.value.len()))?;
+    several::check(records.iter().flatten().map(|record| {
+        record.value.len() + record.metadata.as_ref().map_or(0, Json::len)
+    }))?;
     Ok(records)
 }
 

@@ -61,3 +61,23 @@ pub(crate) fn refuse_twice<K: Ord + std::fmt::Display>(keys: &[K]) -> Result<()>
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_has_at_most_so_many_bytes() {
+        assert!(check([BYTES_MAX - 1, 1].into_iter()).is_ok());
+        let refused = check([BYTES_MAX, 1].into_iter()).unwrap_err();
+        assert_eq!(refused.code(), "limit-exceeded");
+    }
+
+    #[test]
+    fn a_key_that_is_named_twice_is_found_wherever_it_stands() {
+        assert!(refuse_twice::<String>(&[]).is_ok());
+        assert!(refuse_twice(&["b", "a", "c"]).is_ok());
+        let refused = refuse_twice(&["b", "a", "c", "b"]).unwrap_err();
+        assert!(refused.detail().contains("the key b is named twice"), "{}", refused.detail());
+    }
+}

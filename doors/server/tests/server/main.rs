@@ -39,6 +39,7 @@ mod repeating;
 #[path = "../../../../systems/registry/tests/repository/mod.rs"]
 mod repository;
 mod roles;
+mod several;
 mod spaces;
 mod tenancy;
 mod tokens;

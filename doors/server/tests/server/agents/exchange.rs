@@ -1,10 +1,16 @@
 //! Entries as documents: handed out, and taken in.
 
+use std::time::Duration;
+
+use keyward_server::{Config, Limits, without_schema};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
 
 use super::two_users;
-use crate::fixture::{Running, answered, refused, told};
+use crate::fixture::{Running, answered, configured, refused, told};
 
 /// A text, an analysis of a file, and an answer that was cached.
 fn documents() -> Vec<Value> {
@@ -236,4 +242,57 @@ async fn only_an_operator_takes_in_documents_of_all_users() {
     let long = import(&server, "all_users=true", long).bearer_auth(&admin.secret);
     let problem = refused(400, "bad-document", long).await;
     assert_eq!((&problem["document"], &problem["done"]), (&json!(2), &json!(1)));
+}
+
+/// A connection from another address of this machine, which takes little at a time.
+async fn narrow(server: &Running) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4 * 1_024).unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    socket.connect(server.url.strip_prefix("http://").unwrap().parse().unwrap()).await.unwrap()
+}
+
+/// The status of an answer, of which nothing else is read.
+async fn status(wire: &mut TcpStream, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    wire.write_all(request.as_bytes()).await.unwrap();
+    let mut head = [0; 12];
+    wire.read_exact(&mut head).await.unwrap();
+    String::from_utf8_lossy(&head[9..]).into_owned()
+}
+
+#[tokio::test]
+async fn exports_that_nobody_reads_count_as_other_responses_do() {
+    const LONG: Duration = Duration::from_secs(60);
+    const EXPORT: &str = "/v1/agents/export?user=u";
+    let limits = Limits { responses_bytes_max: 8 << 20, ..Limits::default() };
+    let config = Config { limits, ..configured() };
+    let server = Running::start(&config, &without_schema("memory:").unwrap()).await;
+    let document = |n: usize| {
+        json!({"userId": "u", "namespace": "n", "key": format!("{n:02}"), "value": "x".repeat(900_000),
+            "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z"})
+    };
+    let all: Vec<Value> = (0..20).map(document).collect();
+    answered(200, import(&server, "user=u", lines(&all))).await;
+    let mut unread = Vec::new();
+    let refused = async {
+        // A page of each export waits for its client, which is more than one address may leave unread.
+        loop {
+            let mut wire = narrow(&server).await;
+            let answer = status(&mut wire, EXPORT).await;
+            if answer != "200" {
+                return answer;
+            }
+            unread.push(wire);
+            assert!(unread.len() < 100, "a hundred exports are unread");
+        }
+    };
+    assert_eq!(timeout(LONG, refused).await.unwrap(), "503");
+    // Another address is served, and has all of it.
+    let (_, out) = exported(server.get(EXPORT)).await;
+    assert_eq!(out.len(), 20);
+    // Who leaves gives back what was counted.
+    drop(unread);
+    let again = async { while status(&mut narrow(&server).await, EXPORT).await != "200" {} };
+    timeout(LONG, again).await.unwrap();
 }
