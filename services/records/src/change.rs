@@ -39,6 +39,11 @@ impl Record {
         let Entry { value, version, expires, .. } = entry;
         Ok(Some(Self { key, value, metadata: None, version, expires }))
     }
+
+    /// How many bytes its value and metadata have.
+    pub(crate) fn bytes(&self) -> usize {
+        self.value.len() + self.metadata.as_ref().map_or(0, Json::len)
+    }
 }
 
 /// What must be so for a change to be made.

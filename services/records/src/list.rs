@@ -226,6 +226,12 @@ impl Space {
     /// number. Records that are created meanwhile may stay. Many are removed in several commits: when
     /// one of them fails, what the earlier ones removed is gone.
     pub async fn delete_prefix(&self, values: Bindings) -> Result<usize> {
+        self.delete_prefix_up_to(values, usize::MAX).await
+    }
+
+    /// The same, but removes at most `most` records, the first in the order of their keys: for callers who have
+    /// confirmed how many there are. Records that are created meanwhile are then not removed on top of these.
+    pub async fn delete_prefix_up_to(&self, values: Bindings, most: usize) -> Result<usize> {
         let range = self.access.listed(values)?.range;
         let mut removed = 0;
         let mut position = None;
@@ -233,10 +239,10 @@ impl Space {
         loop {
             let walk = self.walk(range.clone(), Order::Ascending, Want::Keys);
             let walked = walk.next(position, REMOVED_TOGETHER_MAX, BUDGET_MAX).await?;
-            let keys: Vec<Key> = walked.rows.into_iter().map(|row| row.key).collect();
-            removed += self.remove(&keys, &mut together_max).await?;
+            let keys = walked.rows.into_iter().map(|row| row.key).take(most - removed);
+            removed += self.remove(&keys.collect::<Vec<Key>>(), &mut together_max).await?;
             position = walked.position;
-            if position.is_none() {
+            if position.is_none() || removed >= most {
                 return Ok(removed);
             }
         }

@@ -5,9 +5,10 @@ use keyward_key::Key;
 
 use crate::change::Record;
 use crate::geo::{Circle, Rings, distance_m};
+use crate::page_bytes::PageBytes;
 use crate::place_query::PlaceQuery;
 use crate::places::Candidate;
-use crate::query::{Found, Read, project};
+use crate::query::{Found, Read};
 use crate::space::Space;
 use crate::{Error, Result};
 
@@ -98,6 +99,9 @@ impl Space {
             None => None,
         };
         let mut ahead = self.rows_ahead(&near.filter);
+        let mut bytes = PageBytes::new(near.bytes_max);
+        let is_full =
+            |found: &[Neighbour], bytes: &PageBytes| found.len() >= near.limit || bytes.is_full();
         let mut rings = Rings::new(near.area, places.precision);
         // Seen, but farther away than the rings so far: sorted when their turn comes.
         let mut waiting: Vec<Candidate> = Vec::new();
@@ -124,8 +128,8 @@ impl Space {
             });
             let mut sure = sure.into_iter().peekable();
             let mut unused = false;
-            while answer.found.len() < near.limit && sure.peek().is_some() {
-                let rows = (near.limit - answer.found.len()).max(ahead);
+            while !is_full(&answer.found, &bytes) && sure.peek().is_some() {
+                let rows = (near.limit - answer.found.len()).min(bytes.rows()).max(ahead);
                 let mut some = Found::with_capacity(rows);
                 let mut ends = Vec::with_capacity(rows);
                 for candidate in sure.by_ref().take(rows) {
@@ -142,18 +146,20 @@ impl Space {
                     match (record.filter(|record| near.filter.holds(&record.value)), place) {
                         (Some(record), Some(place)) if near.area.contains(place) => {
                             let distance_m = distance_m(near.area.centre(), place);
+                            let record = near.projected(record);
+                            bytes.add(record.bytes());
                             answer.found.push(Neighbour { record, distance_m });
                         }
                         _ => answer.read.dropped += 1,
                     }
-                    if answer.found.len() >= near.limit {
+                    if is_full(&answer.found, &bytes) {
                         break;
                     }
                 }
                 unused = fetched.len() > 0;
                 ahead = self.rows_ahead_max();
             }
-            if answer.found.len() >= near.limit {
+            if is_full(&answer.found, &bytes) {
                 let is_last = ring.radius_m >= near.area.radius_m();
                 let more = unused || sure.peek().is_some() || !waiting.is_empty() || !is_last;
                 if let (Some(reached), true) = (&reached, more) {
@@ -167,11 +173,6 @@ impl Space {
         }
         // A record may have moved between the index and the look at it.
         answer.found.sort_by(|a, b| a.distance_m.total_cmp(&b.distance_m));
-        if !near.fields.is_empty() {
-            for neighbour in &mut answer.found {
-                neighbour.record.value = project::fields(&neighbour.record.value, &near.fields);
-            }
-        }
         Ok(answer)
     }
 }

@@ -5,8 +5,9 @@ use std::fmt::Debug;
 use keyward_schema::FieldPath;
 
 use crate::Result;
+use crate::change::Record;
 use crate::cursor::Question;
-use crate::query::{BUDGET_MAX, Filter, LIMIT_DEFAULT, LIMIT_MAX, check_bound};
+use crate::query::{BUDGET_MAX, Filter, LIMIT_DEFAULT, LIMIT_MAX, check_bound, project};
 use crate::space::Space;
 
 /// A question for the places in an area, page by page: [`Near`](crate::Near) the centre of a circle, or
@@ -31,6 +32,9 @@ pub struct PlaceQuery<Area> {
     /// for it has a cursor; [`Near`](crate::Near), which knows the nearest only when it has read all
     /// around them, is refused with [`Error::TooExpensive`](crate::Error::TooExpensive).
     pub budget: usize,
+    /// After how many bytes of values and metadata a page ends, with a cursor; `usize::MAX`, the default, is without
+    /// a bound.
+    pub bytes_max: usize,
 }
 
 impl<Area> PlaceQuery<Area> {
@@ -45,6 +49,7 @@ impl<Area> PlaceQuery<Area> {
             filter: Filter::default(),
             fields: Vec::new(),
             budget: BUDGET_MAX,
+            bytes_max: usize::MAX,
         }
     }
 
@@ -81,6 +86,21 @@ impl<Area> PlaceQuery<Area> {
     pub fn budget(mut self, budget: usize) -> Self {
         self.budget = budget;
         self
+    }
+
+    /// The same, ending a page after so many bytes of values and metadata. The page has at least one place.
+    #[must_use]
+    pub fn bytes_max(mut self, bytes_max: usize) -> Self {
+        self.bytes_max = bytes_max;
+        self
+    }
+
+    /// A record with the fields that are asked for.
+    pub(crate) fn projected(&self, mut record: Record) -> Record {
+        if !self.fields.is_empty() {
+            record.value = project::fields(&record.value, &self.fields);
+        }
+        record
     }
 
     /// Refuses limits and budgets that are out of bounds.

@@ -2,13 +2,13 @@
 
 use keyward_engine::Scan;
 use keyward_key::Key;
-use keyward_schema::FieldPath;
 
 use crate::Result;
 use crate::geo::{BoundingBox, RANGES_MAX};
+use crate::page_bytes::PageBytes;
 use crate::place_query::PlaceQuery;
 use crate::places::stored_point;
-use crate::query::{Answer, Found, Read, project};
+use crate::query::{Answer, Found, Read};
 use crate::space::Space;
 
 /// A question for the places of an index that lie in a box, in the order of their geohashes.
@@ -34,6 +34,7 @@ impl Space {
             None => None,
         };
         let mut ahead = self.rows_ahead(&within.filter);
+        let mut bytes = PageBytes::new(within.bytes_max);
         for cells in within.area.cover(places.precision, RANGES_MAX) {
             let mut range = places.range(&cells);
             if let Some(position) = &position {
@@ -42,7 +43,8 @@ impl Space {
             let mut more = !range.is_empty();
             while more {
                 let budget = within.budget.saturating_sub(answer.read.entries);
-                let rows = (within.limit - answer.records.len()).max(ahead).min(budget);
+                let missing = (within.limit - answer.records.len()).min(bytes.rows());
+                let rows = missing.max(ahead).min(budget);
                 let page = self.shared.store.scan(&Scan::new(range.clone()).limit(rows)).await?;
                 answer.read.entries += page.rows.len();
                 more = page.next.is_some();
@@ -67,10 +69,14 @@ impl Space {
                     let inside = place.is_some_and(|place| within.area.contains(place));
                     let record = self.matching(&places.layout, &entry, primary, stored, None)?;
                     match record.filter(|record| inside && within.filter.holds(&record.value)) {
-                        Some(record) => answer.records.push(record),
+                        Some(record) => {
+                            let record = within.projected(record);
+                            bytes.add(record.bytes());
+                            answer.records.push(record);
+                        }
                         None => answer.read.dropped += 1,
                     }
-                    if answer.records.len() >= within.limit {
+                    if answer.records.len() >= within.limit || bytes.is_full() {
                         if fetched.len() > 0 {
                             position = Some(entry);
                         }
@@ -78,25 +84,16 @@ impl Space {
                     }
                 }
                 ahead = self.rows_ahead_max();
-                let full = answer.records.len() >= within.limit;
+                let full = answer.records.len() >= within.limit || bytes.is_full();
                 let spent = answer.read.entries >= within.budget;
                 if let (true, Some(position)) = (full || spent, &position) {
                     let question = self.place_question("within", within).await?;
                     let now = self.shared.clock.now();
                     answer.next = Some(question.cursor(position.as_bytes(), now));
-                    return Ok(projected(answer, &within.fields));
+                    return Ok(answer);
                 }
             }
         }
-        Ok(projected(answer, &within.fields))
+        Ok(answer)
     }
-}
-
-fn projected(mut answer: Answer, fields: &[FieldPath]) -> Answer {
-    if !fields.is_empty() {
-        for record in &mut answer.records {
-            record.value = project::fields(&record.value, fields);
-        }
-    }
-    answer
 }

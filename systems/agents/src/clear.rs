@@ -32,10 +32,17 @@ impl Namespace {
     /// Many are removed in several commits: when one fails, what the earlier ones removed is gone, and
     /// calling this again goes on.
     pub async fn clear(&self, prefix: &str) -> Result<usize> {
+        self.clear_up_to(prefix, usize::MAX).await
+    }
+
+    /// The same, but removes at most `most` entries, the first in the order of their keys: for callers who have
+    /// confirmed how many there are. Entries that are made meanwhile are then not removed on top of these.
+    pub async fn clear_up_to(&self, prefix: &str, most: usize) -> Result<usize> {
         let (mut removed, mut after) = (0, None);
         let mut together_max = TOGETHER_MAX;
-        loop {
-            let (keys, next) = self.page_of_keys(prefix, after, TOGETHER_MAX).await?;
+        while removed < most {
+            let (mut keys, next) = self.page_of_keys(prefix, after, TOGETHER_MAX).await?;
+            keys.truncate(most - removed);
             removed += self.remove(&keys, &mut together_max).await?;
             match next {
                 Some(next) => after = Some(next),

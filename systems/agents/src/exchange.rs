@@ -21,6 +21,9 @@ use crate::{Error, Result, places};
 /// How many documents are taken in one commit.
 const TOGETHER_MAX: usize = 100;
 
+/// After how many bytes a page of an export ends.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+
 /// A page of documents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exported {
@@ -131,6 +134,7 @@ impl UserData {
             values = values.with(NAMESPACE, namespace);
         }
         let query = Query::key(values).limit(limit).after(after).budget(BUDGET_MAX);
+        let query = query.bytes_max(PAGE_BYTES_MAX);
         let answer = self.space()?.query(&query).await?;
         let entries = self.complete_all(answer.records).await?;
         let documents: Vec<Json> = entries.iter().map(AgentEntry::to_document).collect();

@@ -72,7 +72,7 @@ pub use import::{DocumentReader, Incoming};
 pub use listing::{Entries, Keys, Namespaces};
 pub use memory::{Memories, MemoryAnswer, MemoryCommand};
 pub use namespace::Namespace;
-pub use past::PastEntry;
+pub use past::{PastEntry, PastPage};
 pub use search::{Found, Search};
 pub use set::{Life, Patch, Set};
 pub use settings::Settings;

@@ -95,7 +95,18 @@ impl Namespace {
         after: Option<String>,
         limit: usize,
     ) -> Result<Entries> {
-        let page = self.page_of_entries(prefix, after, limit).await?;
+        self.get_all_up_to(prefix, after, limit, usize::MAX).await
+    }
+
+    /// The same, ending a page after `bytes_max` bytes. The page has at least one entry.
+    pub async fn get_all_up_to(
+        &self,
+        prefix: &str,
+        after: Option<String>,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<Entries> {
+        let page = self.page_of_entries(prefix, after, limit, bytes_max).await?;
         self.log(Line { count: Some(page.entries.len()), ..Line::of("get_all") });
         Ok(page)
     }
@@ -105,8 +116,10 @@ impl Namespace {
         prefix: &str,
         after: Option<String>,
         limit: usize,
+        bytes_max: usize,
     ) -> Result<Entries> {
         let query = Query::key(self.values()).limit(limit).after(after).budget(BUDGET_MAX);
+        let query = query.bytes_max(bytes_max);
         let query = if prefix.is_empty() { query } else { query.starting(prefix) };
         let answer = self.space.query(&query).await?;
         let entries = self.complete_all(answer.records).await?;

@@ -33,6 +33,15 @@ pub struct PastEntry {
     pub redacted: Option<Redaction>,
 }
 
+/// A page of earlier versions of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PastPage {
+    /// The newest first.
+    pub versions: Vec<PastEntry>,
+    /// The number before which to go on; `None` at the end.
+    pub next: Option<u64>,
+}
+
 impl PastEntry {
     fn read(past: Past) -> keyward_records::Result<Self> {
         let Past { seq, act, at, user, agent, run, value, redacted, .. } = past;
@@ -53,12 +62,25 @@ impl Namespace {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<PastEntry>> {
-        let past = self.space.history(&self.place(key)?, before, limit).await?;
-        let past: Vec<PastEntry> =
-            past.into_iter().map(PastEntry::read).collect::<keyward_records::Result<_>>()?;
-        let (found, count) = (Some(!past.is_empty()), Some(past.len()));
+        self.history_page(key, before, limit, usize::MAX).await.map(|page| page.versions)
+    }
+
+    /// A page of earlier versions of an entry, as [`history`](Namespace::history) gives them. It ends after
+    /// `bytes_max` bytes, and has at least one version.
+    pub async fn history_page(
+        &self,
+        key: &str,
+        before: Option<u64>,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<PastPage> {
+        let place = self.place(key)?;
+        let page = self.space.history_page(&place, before, limit, bytes_max).await?;
+        let past = page.versions.into_iter().map(PastEntry::read);
+        let versions: Vec<PastEntry> = past.collect::<keyward_records::Result<_>>()?;
+        let (found, count) = (Some(!versions.is_empty()), Some(versions.len()));
         self.log(Line { found, count, ..Line::of("history").key(key) });
-        Ok(past)
+        Ok(PastPage { versions, next: page.next })
     }
 
     /// Gives an entry the value and metadata it had in an earlier version, as a new version. Who made it

@@ -41,6 +41,8 @@ pub struct Search {
     pub after: Option<String>,
     /// How many entries may be looked at for one page. A page that ends early for it has a cursor.
     pub budget: usize,
+    /// After how many bytes a page ends, with a cursor; `usize::MAX`, the default, is without a bound.
+    pub bytes_max: usize,
 }
 
 impl Default for Search {
@@ -51,6 +53,7 @@ impl Default for Search {
             limit: LIMIT_DEFAULT,
             after: None,
             budget: BUDGET_DEFAULT,
+            bytes_max: usize::MAX,
         }
     }
 }
@@ -93,6 +96,13 @@ impl Search {
     #[must_use]
     pub fn budget(mut self, budget: usize) -> Self {
         self.budget = budget;
+        self
+    }
+
+    /// The same, ending a page after so many bytes. The page has at least one entry.
+    #[must_use]
+    pub fn bytes_max(mut self, bytes_max: usize) -> Self {
+        self.bytes_max = bytes_max;
         self
     }
 }
@@ -160,6 +170,7 @@ async fn found(
     };
     let narrowed = |query: Query| {
         let query = query.limit(search.limit).after(after.clone()).budget(search.budget);
+        let query = query.bytes_max(search.bytes_max);
         match search.prefix.is_empty() {
             true => query,
             false => query.starting(search.prefix.clone()),

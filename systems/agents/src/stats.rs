@@ -58,7 +58,7 @@ impl Namespace {
         let mut latest: Option<(Option<Timestamp>, String)> = None;
         let mut after = None;
         loop {
-            let page = self.page_of_entries("", after, PAGE).await?;
+            let page = self.page_of_entries("", after, PAGE, usize::MAX).await?;
             for entry in page.entries {
                 stats.record_count += 1;
                 let bytes = entry.value.len() + entry.metadata.as_ref().map_or(0, Json::len);

@@ -79,7 +79,7 @@ pub(crate) async fn clear_records(
     let found = count(who, app, reached, &values).await?;
     let found = usize::try_from(found).unwrap_or(usize::MAX);
     let removed = match confirmation.check(found, "records")? {
-        true => remove_below(who, reached, values).await?,
+        true => remove_below(who, reached, values, found).await?,
         false => 0,
     };
     Ok(Cleared { count: found, removed })

@@ -1,10 +1,10 @@
 //! Queries of a space: within the server's bounds, beside the threads that answer requests.
 
-use keyward::{Json, Key};
 use keyward::records::{
-    self, Answer, BUDGET_MAX, Explanation, LIMIT_MAX, Listed, Listing, Near, Neighbours, Past,
-    Query, Record, Space, Within,
+    self, Answer, BUDGET_MAX, Explanation, HistoryPage, Listed, Listing, Near, Neighbours, Query,
+    Record, Space, Within,
 };
+use keyward::{Json, Key};
 
 use super::several;
 use super::spaces::Reached;
@@ -12,22 +12,21 @@ use crate::app::App;
 use crate::auth::Identity;
 use crate::problem::Result;
 
+/// After how many bytes of values and metadata a page ends, however many items were asked for.
+pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// One page of what a query asks for, as `shown` writes it.
 pub(crate) async fn query(
     who: &Identity,
     app: &App,
     reached: &Reached<'_>,
-    mut query: Query,
+    query: Query,
     shown: fn(&Answer) -> String,
 ) -> Result<String> {
-    query.budget = bounded(app, query.budget);
+    let budget = bounded(app, query.budget);
+    let query = query.budget(budget).bytes_max(PAGE_BYTES_MAX);
     beside(who, app, reached, |space| async move {
-        let step = Step { limit: query.limit, budget: query.budget, after: query.cursor.take() };
-        let answer = gathered(step, |Step { limit, budget, after }| {
-            let (space, query) = (space.clone(), query.clone());
-            async move { space.query(&query.limit(limit).budget(budget).after(after)).await }
-        });
-        answer.await.map(|answer| shown(&answer))
+        space.query(&query).await.map(|found| shown(&found))
     })
     .await
 }
@@ -48,10 +47,11 @@ pub(crate) async fn near(
     who: &Identity,
     app: &App,
     reached: &Reached<'_>,
-    mut near: Near,
+    near: Near,
     shown: fn(&Neighbours) -> String,
 ) -> Result<String> {
-    near.budget = bounded(app, near.budget);
+    let budget = bounded(app, near.budget);
+    let near = near.budget(budget).bytes_max(PAGE_BYTES_MAX);
     beside(
         who,
         app,
@@ -66,61 +66,15 @@ pub(crate) async fn within(
     who: &Identity,
     app: &App,
     reached: &Reached<'_>,
-    mut within: Within,
+    within: Within,
     shown: fn(&Answer) -> String,
 ) -> Result<String> {
-    within.budget = bounded(app, within.budget);
+    let budget = bounded(app, within.budget);
+    let within = within.budget(budget).bytes_max(PAGE_BYTES_MAX);
     beside(who, app, reached, |space| async move {
-        let step = Step { limit: within.limit, budget: within.budget, after: within.cursor.take() };
-        let answer = gathered(step, |Step { limit, budget, after }| {
-            let (space, within) = (space.clone(), within.clone());
-            async move { space.within(&within.limit(limit).budget(budget).after(after)).await }
-        });
-        answer.await.map(|answer| shown(&answer))
+        space.within(&within).await.map(|found| shown(&found))
     })
     .await
-}
-
-/// How large a page grows before it ends; the records of its last step come on top.
-const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How many records are read before anything is known of their size.
-const FIRST_RECORDS: usize = 32;
-
-/// A part of a page.
-struct Step {
-    limit: usize,
-    budget: usize,
-    after: Option<String>,
-}
-
-/// A page, put together from smaller ones: it ends when it is large, however many records were asked for.
-async fn gathered<F>(whole: Step, ask: impl Fn(Step) -> F) -> records::Result<Answer>
-where
-    F: Future<Output = records::Result<Answer>>,
-{
-    let Step { limit, budget, after } = whole;
-    // What no page may ask for is left to be refused.
-    let first = if limit <= LIMIT_MAX { limit.min(FIRST_RECORDS) } else { limit };
-    let mut answer = ask(Step { limit: first, budget, after }).await?;
-    loop {
-        let (records, read) = (answer.records.len(), answer.read.entries);
-        let bytes: usize = answer.records.iter().map(|record| record.value.len()).sum();
-        if answer.next.is_none() || records >= limit || read >= budget || bytes >= PAGE_BYTES_MAX {
-            return Ok(answer);
-        }
-        let fitting = (PAGE_BYTES_MAX - bytes) / (bytes / records.max(1)).max(1);
-        let step = Step {
-            limit: (limit - records).min(fitting.max(1)),
-            budget: budget - read,
-            after: answer.next.take(),
-        };
-        let more = ask(step).await?;
-        answer.records.extend(more.records);
-        answer.next = more.next;
-        answer.read.entries += more.read.entries;
-        answer.read.records += more.read.records;
-        answer.read.dropped += more.read.dropped;
-    }
 }
 
 /// Some records, in the order of their keys.
@@ -133,9 +87,12 @@ pub(crate) async fn get_many(
     several::refuse_twice(&keys)?;
     let read = |space: Space| async move { space.get_many(&keys).await };
     let records = beside(who, app, reached, read).await?;
-    several::check(records.iter().flatten().map(|record| {
-        record.value.len() + record.metadata.as_ref().map_or(0, Json::len)
-    }))?;
+    several::check(
+        records
+            .iter()
+            .flatten()
+            .map(|record| record.value.len() + record.metadata.as_ref().map_or(0, Json::len)),
+    )?;
     Ok(records)
 }
 
@@ -150,7 +107,7 @@ pub(crate) async fn list(
     beside(who, app, reached, |space| async move { space.list(&listing).await }).await
 }
 
-/// Earlier versions of a record, the newest first.
+/// One page of earlier versions of a record, the newest first.
 pub(crate) async fn history(
     who: &Identity,
     app: &App,
@@ -158,8 +115,11 @@ pub(crate) async fn history(
     key: Key,
     before: Option<u64>,
     limit: usize,
-) -> Result<Vec<Past>> {
-    beside(who, app, reached, |space| async move { space.history(&key, before, limit).await }).await
+) -> Result<HistoryPage> {
+    beside(who, app, reached, |space| async move {
+        space.history_page(&key, before, limit, PAGE_BYTES_MAX).await
+    })
+    .await
 }
 
 /// How many entries are read for a page that asks for so many: one that may read fewer ends early, and

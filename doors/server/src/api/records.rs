@@ -146,19 +146,20 @@ async fn counted(space: Space, values: Bindings) -> Result<u64> {
     }
 }
 
-/// Removes the records below leading values, and tells how many. Many are removed in several commits:
-/// what an error leaves behind, the next call removes.
+/// Removes the records below leading values, at most as many as were confirmed, and returns how many. Many are
+/// removed in several commits: what an error leaves behind, the next call removes.
 pub(crate) async fn remove_below(
     who: &Identity,
     reached: &Reached<'_>,
     values: Bindings,
+    confirmed: usize,
 ) -> Result<usize> {
     let prefix = reached.space.declaration().key.prefix(&values).ok();
     if let Some(key) = prefix.and_then(|prefix| Key::from_segments(prefix.segments()).ok()) {
         who.touches(&key);
     }
     reached.require(who, Need::Write)?;
-    Ok(reached.space.delete_prefix(values).await?)
+    Ok(reached.space.delete_prefix_up_to(values, confirmed).await?)
 }
 
 /// Remembers a request that had nothing to delete, if that is still so.

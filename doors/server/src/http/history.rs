@@ -90,13 +90,10 @@ async fn history(
 ) -> Result<Response<Body>> {
     let reached = reach(&who, app.stores(), &space)?;
     let limit = page_limit(asked.limit)?;
-    let versions = queries::history(&who, &app, &reached, key(&at)?, asked.before, limit).await?;
-    let next = match versions.last() {
-        Some(last) if versions.len() == limit => last.seq.to_string(),
-        _ => "null".to_owned(),
-    };
+    let page = queries::history(&who, &app, &reached, key(&at)?, asked.before, limit).await?;
+    let next = page.next.map_or_else(|| "null".to_owned(), |next| next.to_string());
     let page = Object::new()
-        .list("items", versions.iter().map(past))
+        .list("items", page.versions.iter().map(past))
         .raw("next", &next)
         .text("guarantee", tier(reached.space.guarantee()));
     Ok(json(StatusCode::OK, page.finish()))

@@ -21,6 +21,7 @@ use crate::change::{
     Change, ChangeKind, Current, NewState, Next, Precondition, Record, Ttl, Written,
 };
 use crate::field::{members, object, quoted};
+use crate::page_bytes::PageBytes;
 use crate::query::LIMIT_MAX;
 use crate::space::Space;
 use crate::{Error, Result, write};
@@ -94,19 +95,57 @@ impl fmt::Display for PastAct {
     }
 }
 
+/// A page of earlier versions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HistoryPage {
+    /// The newest first.
+    pub versions: Vec<Past>,
+    /// The number before which to go on; `None` at the end.
+    pub next: Option<u64>,
+}
+
 impl Space {
     /// Earlier versions of a record, the newest first: at most `limit`, those before number `before`
     /// if one is given. Also of a record that was deleted.
     pub async fn history(&self, key: &Key, before: Option<u64>, limit: usize) -> Result<Vec<Past>> {
+        self.history_page(key, before, limit, usize::MAX).await.map(|page| page.versions)
+    }
+
+    /// A page of earlier versions of a record, as [`history`](Space::history) gives them. It ends after `bytes_max`
+    /// bytes, and has at least one version.
+    pub async fn history_page(
+        &self,
+        key: &Key,
+        mut before: Option<u64>,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<HistoryPage> {
         let target = self.access.admit(key, Act::Read)?;
         self.keeps_history()?;
         if limit == 0 || limit > LIMIT_MAX {
             return Err(Error::BadQuery(format!("the limit is from 1 to {LIMIT_MAX}")));
         }
         let prefix = prefix(&self.access.space.name, &target.key);
-        let rows = rows(self, &prefix, before, limit, Want::Entries).await?;
-        let rows = rows.iter().filter_map(|row| Some((&row.key, row.entry.as_ref()?)));
-        rows.map(|(key, entry)| read(key, &entry.value)).collect()
+        let (mut page, mut bytes) = (HistoryPage::default(), PageBytes::new(bytes_max));
+        loop {
+            let missing = (limit - page.versions.len()).min(bytes.rows());
+            let some = rows(self, &prefix, before, missing, Want::Entries).await?;
+            let is_last = some.len() < missing;
+            let mut some = some.into_iter().peekable();
+            while let Some(row) = some.next_if(|_| !bytes.is_full()) {
+                let Some(entry) = row.entry else { continue };
+                bytes.add(entry.value.len());
+                page.versions.push(read(&row.key, &entry.value)?);
+            }
+            before = page.versions.last().map(|last| last.seq);
+            if bytes.is_full() || page.versions.len() >= limit {
+                page.next = before.filter(|_| !is_last || some.len() > 0);
+                return Ok(page);
+            }
+            if is_last {
+                return Ok(page);
+            }
+        }
     }
 
     /// Gives a record the value and metadata it had in an earlier version, as a new version. Refused

@@ -75,6 +75,9 @@ pub struct Query {
     pub filter: Filter,
     /// How many entries may be read for one page. A page that ends early for it has a cursor.
     pub budget: usize,
+    /// After how many bytes of values and metadata a page ends, with a cursor; `usize::MAX`, the default, is without
+    /// a bound.
+    pub bytes_max: usize,
     /// Whether everything may be read where no index helps.
     pub allow_scan: bool,
 }
@@ -143,6 +146,7 @@ impl Query {
             fields: Vec::new(),
             filter: Filter::default(),
             budget: BUDGET_DEFAULT,
+            bytes_max: usize::MAX,
             allow_scan: false,
         }
     }
@@ -248,6 +252,13 @@ impl Query {
     #[must_use]
     pub fn budget(mut self, budget: usize) -> Self {
         self.budget = budget;
+        self
+    }
+
+    /// The same, ending a page after so many bytes of values and metadata. The page has at least one row.
+    #[must_use]
+    pub fn bytes_max(mut self, bytes_max: usize) -> Self {
+        self.bytes_max = bytes_max;
         self
     }
 

@@ -6,6 +6,7 @@ use super::{Answer, Query, Read, project};
 use crate::Result;
 use crate::change::Record;
 use crate::cursor::Question;
+use crate::page_bytes::PageBytes;
 use crate::space::Space;
 
 /// A page that is being filled.
@@ -13,35 +14,45 @@ pub(super) struct Page<'q> {
     pub query: &'q Query,
     pub records: Vec<Record>,
     pub read: Read,
+    bytes: PageBytes,
+    /// Whether the page can end before the last row that was read.
+    ordered: bool,
 }
 
 impl<'q> Page<'q> {
-    pub fn new(query: &'q Query) -> Self {
-        Self { query, records: Vec::with_capacity(query.limit), read: Read::default() }
+    pub fn new(query: &'q Query, ordered: bool) -> Self {
+        let (records, bytes) = (Vec::with_capacity(query.limit), PageBytes::new(query.bytes_max));
+        Self { query, records, read: Read::default(), bytes, ordered }
     }
 
     pub fn take(&mut self, record: Option<Record>) {
-        match record {
-            Some(record) => self.records.push(record),
-            None => self.read.dropped += 1,
+        let Some(mut record) = record else {
+            self.read.dropped += 1;
+            return;
+        };
+        if !self.query.fields.is_empty() {
+            record.value = project::fields(&record.value, &self.query.fields);
         }
+        self.bytes.add(record.bytes());
+        self.records.push(record);
     }
 
     pub fn budget_left(&self) -> usize {
         self.query.budget.saturating_sub(self.read.entries)
     }
 
-    /// How many rows to read next: those that are missing, or `ahead` if that is more.
+    /// How many rows to read next: those that are missing and fit, or `ahead` if that is more.
     pub fn rows(&self, ahead: usize) -> usize {
-        (self.query.limit - self.records.len()).max(ahead)
+        (self.query.limit - self.records.len()).min(self.bytes.rows()).max(ahead)
     }
 
+    /// Whether what is left of the rows that were read belongs to the next page.
     pub fn has_all(&self) -> bool {
-        self.records.len() >= self.query.limit
+        self.records.len() >= self.query.limit || (self.ordered && self.bytes.is_full())
     }
 
     pub fn is_full(&self) -> bool {
-        self.has_all() || self.budget_left() == 0
+        self.has_all() || self.bytes.is_full() || self.budget_left() == 0
     }
 }
 
@@ -79,12 +90,7 @@ impl Space {
             }
             None => None,
         };
-        let mut records = page.records;
-        if !page.query.fields.is_empty() {
-            for record in &mut records {
-                record.value = project::fields(&record.value, &page.query.fields);
-            }
-        }
-        Ok(Answer { records, next, guarantee: self.guarantee(), read: page.read })
+        let Page { records, read, .. } = page;
+        Ok(Answer { records, next, guarantee: self.guarantee(), read })
     }
 }

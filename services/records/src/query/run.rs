@@ -82,7 +82,7 @@ impl Space {
             order: query.order,
             want: Want::Entries,
         };
-        let mut page = Page::new(query);
+        let mut page = Page::new(query, self.is_ordered());
         let ahead = self.rows_ahead(&query.filter);
         loop {
             let walked = walk.next(position, page.rows(ahead), page.budget_left()).await?;
@@ -140,7 +140,7 @@ impl Space {
         if let (Some(once), Some(at)) = (&mut once, &mut position) {
             *at = once.resume(at)?;
         }
-        let mut page = Page::new(query);
+        let mut page = Page::new(query, self.is_ordered());
         let Some(catalog) = self.readable(&layout).await? else {
             return Ok((self.page(page, &text, None).await?, asked.text));
         };

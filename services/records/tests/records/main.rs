@@ -15,6 +15,7 @@ mod late;
 mod listing;
 mod moments;
 mod narrowing;
+mod page_sizes;
 mod past;
 mod places;
 mod querying;

@@ -12,6 +12,7 @@ on_every_engine!(
     history_tells_who_did_what_in_which_run,
     an_earlier_version_is_restored_as_it_was_and_updated_now,
     a_version_is_redacted_for_good,
+    a_page_of_versions_ends_after_so_many_bytes,
 );
 
 async fn history_tells_who_did_what_in_which_run(place: Place) {
@@ -94,4 +95,21 @@ async fn a_version_is_redacted_for_good(place: Place) {
     for row in fixture.store().scan(&everything).await.unwrap().rows {
         assert!(!row.entry.unwrap().value.as_str().contains("hunter2"), "{}", row.key);
     }
+}
+
+async fn a_page_of_versions_ends_after_so_many_bytes(place: Place) {
+    let fixture = Fixture::new(place).await;
+    let notes = fixture.namespace("notes");
+    for n in 0..20 {
+        put(&notes, "k", &format!("[{n},\"{}\"]", "x".repeat(2_000))).await;
+    }
+    let (mut seen, mut before) = (Vec::new(), None);
+    loop {
+        let page = notes.history_page("k", before, 100, 10_000).await.unwrap();
+        assert!((1..=5).contains(&page.versions.len()), "{}", page.versions.len());
+        seen.extend(page.versions.iter().map(|past| past.seq));
+        let Some(next) = page.next else { break };
+        before = Some(next);
+    }
+    assert_eq!(seen, (1..=20).rev().collect::<Vec<u64>>());
 }

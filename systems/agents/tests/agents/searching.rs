@@ -9,6 +9,7 @@ use crate::fixture::{Fixture, declared, json, put, set};
 on_engines!(
     memory: Memory, recoverable: Recoverable, embedded: Embedded, postgres: Postgres;
     entries_are_found_by_fields_with_and_without_an_index,
+    pages_end_after_so_many_bytes_and_the_next_one_goes_on,
 );
 
 const INDEXED: &str = r#"
@@ -143,4 +144,47 @@ async fn a_search_goes_on_as_it_began_although_an_index_is_built_meanwhile() {
         let anew = tasks.search(&question.after(None)).await.unwrap();
         assert_eq!(anew.index.as_deref(), Some("by_status"));
     }
+}
+
+async fn pages_end_after_so_many_bytes_and_the_next_one_goes_on(place: Place) {
+    const MANY: usize = 40;
+    const PAGE_BYTES: usize = 10_000;
+    let agents = declared(place.store().await, &place, INDEXED);
+    let notes = agents.user("ada", keyward_agents::Actor::agent("a")).use_namespace("n").unwrap();
+    let value = format!(r#"{{"status":"open","text":"{}"}}"#, "x".repeat(2_000));
+    let entries = (0..MANY).map(|n| (format!("k{n:02}"), set(&value)));
+    notes.set_many(entries.collect()).await.unwrap();
+    let expected: Vec<String> = (0..MANY).map(|n| format!("k{n:02}")).collect();
+    for filter in [r#"{"value.status":"open"}"#, r#"{"value.status":{"ne":"shut"}}"#, "{}"] {
+        let mut search = search(filter).limit(1_000).bytes_max(PAGE_BYTES);
+        let (mut keys, mut pages) = (Vec::new(), 0);
+        loop {
+            let found = notes.search(&search).await.unwrap();
+            // Where rows have no order, what was read together comes together.
+            assert!(found.entries.len() <= 32, "{filter}: {} entries", found.entries.len());
+            keys.extend(found.entries.into_iter().map(|entry| entry.key));
+            pages += 1;
+            let Some(next) = found.next else { break };
+            search = search.after(Some(next));
+        }
+        assert!(pages > 1, "{filter}: everything on one page");
+        keys.sort();
+        assert_eq!(keys, expected, "{filter}");
+    }
+    let (mut keys, mut after) = (Vec::new(), None);
+    loop {
+        let page = notes.get_all_up_to("", after, 1_000, PAGE_BYTES).await.unwrap();
+        assert!(page.entries.len() <= 32);
+        keys.extend(page.entries.into_iter().map(|entry| entry.key));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    keys.sort();
+    assert_eq!(keys, expected);
+    // Of what was confirmed, no more is removed.
+    assert_eq!(notes.clear_up_to("", 25).await.unwrap(), 25);
+    assert_eq!(notes.count("").await.unwrap(), MANY - 25);
+    agents.close().await.unwrap();
 }

@@ -60,7 +60,8 @@ pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -
             confirm(&what, output)?;
         }
         let deleting = Progress::working("deleting", output);
-        let deleted = namespace.clear(&prefix).await?;
+        // Entries that come after the question were not confirmed.
+        let deleted = namespace.clear_up_to(&prefix, found.unwrap_or(usize::MAX)).await?;
         drop(deleting);
         tell(&namespace, &prefix, deleted, None, output)
     };

@@ -63,13 +63,15 @@ async fn delete_several(arguments: &Arguments, reach: &Reach, output: &mut Outpu
     let name = &arguments.address.space;
     let values = bindings(reach.declaration(name)?, &arguments.address.values)?;
     let space = reach.to_read(name, output).await?;
+    // Records that come after the question were not confirmed.
+    let mut most = usize::MAX;
     if !arguments.yes {
-        let found = count(&space, values.clone()).await?;
-        if found > 0 {
-            confirm(&format!("{} of {name}", counted(found)), output)?;
+        most = count(&space, values.clone()).await?;
+        if most > 0 {
+            confirm(&format!("{} of {name}", counted(most)), output)?;
         }
     }
-    let deleted = space.delete_prefix(values).await?;
+    let deleted = space.delete_prefix_up_to(values, most).await?;
     if output.json() {
         return output.write_json(&Deleted { space: name, deleted });
     }

@@ -9,7 +9,7 @@ use super::super::records::{Changed, contended};
 use super::change::{self, changed};
 pub(crate) use super::change::{Deleted, missing};
 use super::{Reached, Terms};
-use crate::api::several;
+use crate::api::{queries::PAGE_BYTES_MAX, several};
 use crate::auth::{Identity, Need};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -182,7 +182,8 @@ pub(crate) async fn keys(who: &Identity, reached: &Reached<'_>, part: Part) -> R
 pub(crate) async fn all(who: &Identity, reached: &Reached<'_>, part: Part) -> Result<Entries> {
     reached.require(who, Need::Read)?;
     let Part { prefix, cursor, limit } = part;
-    let read =
-        |namespace: Namespace| async move { namespace.get_all(&prefix, cursor, limit).await };
+    let read = |namespace: Namespace| async move {
+        namespace.get_all_up_to(&prefix, cursor, limit, PAGE_BYTES_MAX).await
+    };
     reached.beside(who, read).await
 }

@@ -1,24 +1,27 @@
 //! Earlier versions of entries.
 
-use keyward::agents::{Namespace, PastEntry};
+use keyward::agents::{Namespace, PastPage};
 
+use super::super::queries::PAGE_BYTES_MAX;
 use super::super::records::Changed;
 use super::change::changed;
 use super::{Reached, Terms};
 use crate::auth::{Identity, Need};
 use crate::problem::Result;
 
-/// Earlier versions of an entry, the newest first; also of one that was deleted.
+/// One page of earlier versions of an entry, the newest first; also of one that was deleted.
 pub(crate) async fn history(
     who: &Identity,
     reached: &Reached<'_>,
     key: &str,
     before: Option<u64>,
     limit: usize,
-) -> Result<Vec<PastEntry>> {
+) -> Result<PastPage> {
     reached.require(who, Need::Read)?;
     let key = key.to_owned();
-    let read = |namespace: Namespace| async move { namespace.history(&key, before, limit).await };
+    let read = |namespace: Namespace| async move {
+        namespace.history_page(&key, before, limit, PAGE_BYTES_MAX).await
+    };
     reached.beside(who, read).await
 }
 

@@ -65,7 +65,7 @@ pub(crate) async fn clear(
     let count =
         reached.beside(who, |namespace| async move { namespace.count(&below).await }).await?;
     let removed = match confirmation.check(count, "entries")? {
-        true => reached.namespace.clear(prefix).await?,
+        true => reached.namespace.clear_up_to(prefix, count).await?,
         false => 0,
     };
     Ok(Cleared { count, removed })

@@ -31,5 +31,6 @@ pub(crate) async fn search_everywhere(
 }
 
 fn bounded(app: &App, search: &Search) -> Search {
-    search.clone().budget(queries::bounded(app, search.budget))
+    let budget = queries::bounded(app, search.budget);
+    search.clone().budget(budget).bytes_max(queries::PAGE_BYTES_MAX)
 }

@@ -109,12 +109,9 @@ async fn history(
 ) -> Result<Response<Body>> {
     let limit = page_limit(asked.limit)?;
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
-    let versions = past::history(&who, &reached, &key, asked.before, limit).await?;
-    let next = match versions.last() {
-        Some(last) if versions.len() == limit => last.seq.to_string(),
-        _ => "null".to_owned(),
-    };
-    let body = Object::new().list("items", versions.iter().map(version)).raw("next", &next);
+    let page = past::history(&who, &reached, &key, asked.before, limit).await?;
+    let next = page.next.map_or_else(|| "null".to_owned(), |next| next.to_string());
+    let body = Object::new().list("items", page.versions.iter().map(version)).raw("next", &next);
     Ok(json(StatusCode::OK, body.finish()))
 }
 

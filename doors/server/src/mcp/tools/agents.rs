@@ -248,12 +248,9 @@ pub(super) async fn history(call: &Call) -> Result<Done> {
     let before = arguments.take::<u64>("before")?;
     let limit = page_limit(arguments.take("limit")?)?;
     arguments.finish()?;
-    let past = agents::history::history(&call.who, &reached, &key, before, limit).await?;
-    let next = match past.last() {
-        Some(last) if past.len() == limit => last.seq.to_string(),
-        _ => "null".to_owned(),
-    };
-    let text = Object::new().list("items", past.iter().map(past_entry)).raw("next", &next);
+    let page = agents::history::history(&call.who, &reached, &key, before, limit).await?;
+    let next = page.next.map_or_else(|| "null".to_owned(), |next| next.to_string());
+    let text = Object::new().list("items", page.versions.iter().map(past_entry)).raw("next", &next);
     Ok(Done::Told(text.finish()))
 }
 

@@ -240,7 +240,8 @@ async fn remove_below(
             format!("Delete {count} records of {name}? This cannot be undone as a whole.");
         return Ok(Err(Ask { count, question }));
     }
-    Ok(Ok(records::remove_below(&call.who, reached, values).await?))
+    let confirmed = usize::try_from(count).unwrap_or(usize::MAX);
+    Ok(Ok(records::remove_below(&call.who, reached, values, confirmed).await?))
 }
 
 pub(super) fn next(call: &Call, problem: &Problem) -> Option<String> {
