@@ -9,8 +9,8 @@ use tokio::time::timeout;
 use crate::fixture::{Running, answered, told};
 use crate::spaces::served;
 
-/// How many there are before, and how many come while these are deleted.
-const MANY: usize = 4_000;
+/// How many there are before, so that they are deleted in many commits, and how many come meanwhile.
+const MANY: usize = 12_000;
 const LATE: usize = 500;
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -30,7 +30,7 @@ async fn cleared_while_more_come(
     cleared
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn entries_that_come_while_others_are_cleared_stay() {
     let server = Running::new().await;
     let commit = |names: std::ops::Range<usize>, start: &str| {
@@ -52,7 +52,7 @@ async fn entries_that_come_while_others_are_cleared_stay() {
     assert_eq!(left["items"].as_array().unwrap().len(), LATE);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn records_that_come_while_others_are_cleared_stay() {
     let server = served().await;
     let batch = |names: std::ops::Range<usize>, start: &str| {
@@ -74,7 +74,7 @@ async fn records_that_come_while_others_are_cleared_stay() {
     assert_eq!(left["items"].as_array().unwrap().len(), LATE);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn agents_entries_that_come_while_others_are_cleared_stay() {
     let server = Running::new().await;
     let namespace = "/v1/agents/namespaces/n";

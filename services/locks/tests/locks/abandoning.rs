@@ -132,8 +132,8 @@ async fn a_request_dropped_while_it_joins_the_line_leaves_no_waiter() {
     }
 }
 
-/// Whoever withdraws from a catalog that was deleted writes a new one. It knows nothing of those who held locks by
-/// the old one, so their fences must be gone before: nobody would look for them any more.
+/// Whoever withdraws from a catalog that was deleted writes a new one, which knows nothing of those who held locks
+/// by the old one. Their fences go before it is written.
 #[tokio::test(start_paused = true)]
 async fn a_request_dropped_after_its_catalog_was_lost_revokes_what_that_had_granted() {
     let engine = Queued::new(Tier::Atomic);
@@ -153,10 +153,11 @@ async fn a_request_dropped_after_its_catalog_was_lost_revokes_what_that_had_gran
     dropped_by.settled().await;
     engine.let_on.notify_one();
     engine.landed.notified().await;
-    let next = try_take(&other, "a", Mode::Exclusive).await.expect("nobody holds it");
-    assert!(next.token() > stale.token());
+    // At once, and not only when somebody else gets the lock.
     let refused = stale.commit(Commit::new().put(key("k"), number(1))).await.unwrap_err();
     assert!(matches!(refused, Error::Lost { .. }), "{refused}");
+    let next = try_take(&other, "a", Mode::Exclusive).await.expect("nobody holds it");
+    assert!(next.token() > stale.token());
     assert!(next.commit(Commit::new().put(key("k"), number(2))).await.unwrap().is_applied());
     next.release().await.unwrap();
     let left = other.list().await.unwrap();
