@@ -136,6 +136,11 @@ impl Data {
         Ok(self)
     }
 
+    /// Whether [`Data::with_default`] chose a store.
+    pub fn has_default(&self) -> bool {
+        self.default.is_some()
+    }
+
     /// The store of everything that names none: the one that [`Data::with_default`] chose; else the only
     /// one; else the one called `main`; else there is none.
     pub fn default_store(&self) -> Option<&str> {

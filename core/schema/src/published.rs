@@ -28,6 +28,9 @@ pub struct Published {
     pub text: String,
     /// By space, the JSON Schema of its values as it is.
     pub values: BTreeMap<String, Value>,
+    /// The store that is used for whatever names none, if there is one and it is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_store: Option<String>,
 }
 
 impl Schema {
@@ -71,7 +74,7 @@ impl Schema {
         let values = spaces.iter().filter_map(|space| {
             Some((space.name.clone(), space.value.as_ref()?.definition().clone()))
         });
-        Published { text: file.to_string(), values: values.collect() }
+        Published { text: file.to_string(), values: values.collect(), default_store: None }
     }
 }
 

@@ -229,9 +229,9 @@ impl Target {
     /// if what is declared does not fit the engine of a store.
     pub async fn data(&self) -> Result<Data> {
         if let Some(server) = self.server()? {
-            let data = match self.served_schema().await? {
-                Some(schema) => Data::new(schema),
-                None => Data::load(&self.schema_file()?)?,
+            let data = match self.asked_for.schema {
+                false => server.data().await?,
+                true => Data::load(&self.schema_file()?)?,
             };
             let stores = data.schema().stores.iter().map(|store| store.name.clone());
             return stores

@@ -113,15 +113,14 @@ impl Guard {
 /// The rules of a store behind a server.
 async fn of_server(url: StoreUrl) -> Result<WriteRules> {
     let (address, options) = Options::from_url(url)?;
-    let schema = match Connection::new(address.server(), &options)?.get("/v1/schema").await {
-        Ok(answer) => served::read::<Published>(&answer)?.schema(address.server())?,
+    let data = match Connection::new(address.server(), &options)?.get("/v1/schema").await {
+        Ok(answer) => served::data_of(&served::read::<Published>(&answer)?, address.server())?,
         // Whoever may not read it does not get past the server's own rule either.
         Err(error) if error.kind() == ErrorKind::Forbidden => {
             return Ok(WriteRules::without_schema());
         }
         Err(error) => return Err(error.into()),
     };
-    let data = Data::new(schema);
     match address.store().or(data.default_store()) {
         Some(store) => Ok(of_schema(&data, store)),
         None => Ok(WriteRules::without_schema()),

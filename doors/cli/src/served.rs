@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use keyward::Data;
 use keyward::remote::{Address, Connection, Options};
 use keyward::schema::{Published, Schema};
 use serde::de::DeserializeOwned;
@@ -40,12 +41,20 @@ impl Served {
 
     /// What it declares, as far as the key reaches.
     pub async fn schema(&self) -> Result<Schema> {
-        let published: Published = read(&self.connection()?.get("/v1/schema").await?)?;
-        Ok(published.schema(self.name())?)
+        Ok(self.published().await?.schema(self.name())?)
     }
 
-    /// The URL of the store that is meant: the server's only one or the one called main, if none
-    /// was named.
+    /// The same with its default store.
+    pub async fn data(&self) -> Result<Data> {
+        data_of(&self.published().await?, self.name())
+    }
+
+    async fn published(&self) -> Result<Published> {
+        read(&self.connection()?.get("/v1/schema").await?)
+    }
+
+    /// The URL of the store that is meant: the server's only one, its default one or the one called main,
+    /// if none was named.
     pub fn url(&self) -> Result<String> {
         self.store_url(self.store.as_deref().unwrap_or_default())
     }
@@ -59,6 +68,15 @@ impl Served {
             None => Err(Failure::invalid("the path of the key file must be UTF-8 and without &")
                 .hint("Name another file, or set KEYWARD_KEY.")),
         }
+    }
+}
+
+/// What a server declares, with its default store.
+pub fn data_of(published: &Published, server: &str) -> Result<Data> {
+    let data = Data::new(published.schema(server)?);
+    match &published.default_store {
+        Some(store) => Ok(data.with_default(store)?),
+        None => Ok(data),
     }
 }
 

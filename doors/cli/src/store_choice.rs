@@ -6,7 +6,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use keyward::{Data, Sameness, agents, records};
+use keyward::schema::Schema;
+use keyward::{Data, Key, Sameness, agents, records};
 use keyward_server::{STORE_DEFAULT, without_schema};
 
 use crate::args::{self, Target};
@@ -65,6 +66,8 @@ pub struct Choice {
     pub schema: Option<PathBuf>,
     /// What says where the store is that is used.
     pub source: Source,
+    /// All that the schema declares, if `-s` left out some of its stores.
+    narrowed: Option<Schema>,
     default: Default,
 }
 
@@ -74,7 +77,7 @@ enum Default {
     /// There are several stores, and nothing chooses one.
     Unnamed,
     /// There are several stores, and this place is none of theirs.
-    Elsewhere(Named),
+    UnknownPlace(Named),
     /// The place is outside of a schema that declares several stores: its spaces are out of reach.
     Outside {
         store: String,
@@ -113,82 +116,109 @@ impl Choice {
     fn at(named: Named) -> Result<Self> {
         let data = without_schema(&named.text)?;
         let store = data.default_store().unwrap_or_default().to_owned();
-        Ok(Self { data, schema: None, source: named.source, default: Default::Store(store) })
+        let default = Default::Store(store);
+        Ok(Self { data, schema: None, source: named.source, narrowed: None, default })
     }
 
     /// The stores that a schema file declares.
     pub fn declared(data: Data, file: &Path, target: &Target) -> Result<Self> {
-        let named = target.named_store();
-        let (data, named, chosen) = match named {
-            // For one command, a name means that store alone.
-            Some(Named { text, source: Source::Flag }) if is_name(&text) => {
-                (data.only(&text)?, None, None)
-            }
-            Some(Named { text, .. }) if is_name(&text) => {
-                (data.with_default(&text)?, None, Some(text))
-            }
-            named => (data, named, None),
+        match data.schema().stores.len() {
+            0 | 1 => Self::single(data, file, target),
+            _ => Self::several(data, file, target),
+        }
+    }
+
+    /// The only store of a schema. What `-s` and the variable name is where it is.
+    fn single(data: Data, file: &Path, target: &Target) -> Result<Self> {
+        let declared = || Source::Schema(file.to_owned());
+        let (data, named) = match target.named_store() {
+            Some(named) if named.is_name() => (data.with_default(&named.text)?, None),
+            named => (data, named),
         };
-        let stores = &data.schema().stores;
-        let open: Vec<&str> =
-            stores.iter().filter(|store| store.url.is_none()).map(|store| &*store.name).collect();
-        let (open, named) = match (stores.as_slice(), open.as_slice(), named) {
-            (_, [one, other, ..], _) => {
+        let Some(store) = data.default_store().map(str::to_owned) else {
+            return Ok(Self::new(data, file, declared(), Default::Unnamed));
+        };
+        let named = match named {
+            None if data.url(&store).is_err() => Some(fallback(target)?),
+            named => named,
+        };
+        let (data, source) = match named {
+            Some(named) => (data.at(&store, named.text)?, named.source),
+            None => (data, declared()),
+        };
+        Ok(Self::new(data, file, source, Default::Store(store)))
+    }
+
+    /// One of several stores, by its name or its place. For one command, `-s` means that store alone.
+    fn several(data: Data, file: &Path, target: &Target) -> Result<Self> {
+        let named = match target.named_store() {
+            Some(named) => Some(named),
+            None => of_config(target)?,
+        };
+        // A place is the store that is there.
+        let named = named.map(|named| match at_place(&data, &named.text, Sameness::Same) {
+            Some(text) => Named { text, ..named },
+            None => named,
+        });
+        let whole = Schema::clone(data.schema());
+        let (data, source, place) = match named {
+            Some(Named { text, source: Source::Flag }) if is_name(&text) => {
+                (data.only(&text)?, Source::Flag, None)
+            }
+            Some(Named { text, source }) if is_name(&text) => {
+                (data.with_default(&text)?, source, None)
+            }
+            Some(place) => (data, place.source.clone(), Some(place)),
+            None => (data, Source::Schema(file.to_owned()), None),
+        };
+        let stores = data.schema().stores.iter().filter(|store| store.url.is_none());
+        let open: Vec<String> = stores.map(|store| store.name.clone()).collect();
+        let (data, source) = match (open.as_slice(), place) {
+            ([one, other, ..], _) => {
                 let message = format!("the schema says neither where {one} nor where {other} is");
                 return Err(Failure::invalid(message).hint("Give each store but one a url."));
             }
-            ([only], _, Some(named)) => (only.name.clone(), named),
-            (_, [open], Some(named)) => ((*open).to_owned(), named),
-            (_, [open], None) => ((*open).to_owned(), fallback(target)?),
-            ([_, _, ..], [], named) if chosen.is_none() => {
-                let named = named.map_or_else(|| of_config(target), |named| Ok(Some(named)))?;
-                return Self::among(data, file, named);
-            }
-            (_, [], _) => {
-                let source = Source::Schema(file.to_owned());
-                let default = data.default_store().map(str::to_owned);
-                let default = default.map_or(Default::Unnamed, Default::Store);
-                return Ok(Self { data, schema: Some(file.into()), source, default });
+            ([], Some(place)) => return Self::outside(data, file, place),
+            ([], None) => (data, source),
+            ([open], place) => {
+                let place = place.map_or_else(|| fallback(target), Ok)?;
+                let data = data.at(open, &*place.text)?;
+                match data.has_default() || source == Source::Flag {
+                    true => (data, source),
+                    false => (data.with_default(open)?, place.source),
+                }
             }
         };
-        let store = chosen.unwrap_or_else(|| open.clone());
-        let data = data.at(&open, &*named.text)?.with_default(&store)?;
-        let (source, default) = (named.source, Default::Store(store));
-        Ok(Self { data, schema: Some(file.into()), source, default })
+        refuse_shared_places(&data)?;
+        let default = data.default_store().map(str::to_owned);
+        let default = default.map_or(Default::Unnamed, Default::Store);
+        let narrowed = (whole.stores.len() > data.schema().stores.len()).then_some(whole);
+        Ok(Self { narrowed, ..Self::new(data, file, source, default) })
     }
 
-    /// One of several stores, all of which the schema places, by a place.
-    fn among(data: Data, file: &Path, named: Option<Named>) -> Result<Self> {
-        let source = Source::Schema(file.to_owned());
-        let schema = Some(file.to_owned());
-        let Some(named) = named else {
-            let default = data.default_store().map(str::to_owned);
-            let default = default.map_or(Default::Unnamed, Default::Store);
-            return Ok(Self { data, schema, source, default });
-        };
-        match at_place(&data, &named.text, Sameness::Same) {
-            Some(store) => {
-                let data = data.with_default(&store)?;
-                let source = named.source;
-                Ok(Self { data, schema, source, default: Default::Store(store) })
-            }
-            None if named.source == Source::Flag => {
-                let failure = outside(&data, file, &named);
-                let possible = at_place(&data, &named.text, Sameness::Possible);
-                let possible = possible.map(|store| (data, store));
-                let chosen = Self::at(named)?;
-                let store = chosen.store()?.to_owned();
-                Ok(Self { default: Default::Outside { store, failure, possible }, ..chosen })
-            }
-            None => Ok(Self { data, schema, source, default: Default::Elsewhere(named) }),
+    /// A place that is none of the stores, all of which the schema places.
+    fn outside(data: Data, file: &Path, named: Named) -> Result<Self> {
+        if named.source != Source::Flag {
+            let source = Source::Schema(file.to_owned());
+            return Ok(Self::new(data, file, source, Default::UnknownPlace(named)));
         }
+        let failure = outside(&data, file, &named);
+        let possible = at_place(&data, &named.text, Sameness::Possible);
+        let possible = possible.map(|store| (data, store));
+        let chosen = Self::at(named)?;
+        let store = chosen.store()?.to_owned();
+        Ok(Self { default: Default::Outside { store, failure, possible }, ..chosen })
+    }
+
+    fn new(data: Data, file: &Path, source: Source, default: Default) -> Self {
+        Self { data, schema: Some(file.to_owned()), source, narrowed: None, default }
     }
 
     /// The store of commands that name no space.
     pub fn store(&self) -> Result<&str> {
         match &self.default {
             Default::Store(store) | Default::Outside { store, .. } => Ok(store),
-            Default::Elsewhere(named) => {
+            Default::UnknownPlace(named) => {
                 let file = self.schema.as_deref().unwrap_or(Path::new(""));
                 let Outside { message, hint } = outside(&self.data, file, named);
                 Err(Failure::invalid(message).hint(hint))
@@ -217,9 +247,38 @@ impl Choice {
         Ok(self.data.url(self.store()?)?)
     }
 
-    /// The stores, for a command that needs what the schema declares. Refused if `-s` is a place outside
-    /// of the schema, or if what is declared does not fit the engine of a store.
+    /// The store that the schema has the locks below a root in, if it says so. Refused if `-s` leaves it
+    /// out: the same locks in another store would hold nobody back.
+    pub fn lock_store(&self, root: &Key) -> Result<Option<&str>> {
+        let schema = self.narrowed.as_ref().unwrap_or_else(|| self.data.schema());
+        let tree = schema.locks.iter().find(|tree| tree.has_root(root));
+        tree.map(|tree| self.in_reach(&tree.store, &format!("the locks of {root}"))).transpose()
+    }
+
+    /// The store of agents' entries: where the schema has them, else the one of other commands. Refused if
+    /// `-s` leaves out the former, in which everybody else looks for them.
+    pub fn agents_store(&self) -> Result<&str> {
+        let schema = self.narrowed.as_ref().unwrap_or_else(|| self.data.schema());
+        match schema.space(agents::SPACE) {
+            Some(space) => self.in_reach(&space.store, "agents' entries"),
+            None => self.store(),
+        }
+    }
+
+    fn in_reach<'s>(&'s self, store: &str, what: &str) -> Result<&'s str> {
+        let mut stores = self.data.schema().stores.iter();
+        match stores.find(|one| one.name == store) {
+            Some(found) => Ok(&found.name),
+            None => Err(left_out(store, what)),
+        }
+    }
+
+    /// The stores, for a command that needs what the schema declares. Refused if a place was named that is
+    /// outside of the schema, or if what is declared does not fit the engine of a store.
     pub fn into_data(self) -> Result<Data> {
+        if let Default::UnknownPlace(_) = self.default {
+            self.store()?;
+        }
         if let Default::Outside { failure: Outside { message, hint }, .. } = self.default {
             return Err(Failure::invalid(message).hint(hint));
         }
@@ -254,17 +313,18 @@ pub async fn of_system(target: &Target, named: Option<&str>, find: Find) -> Resu
 pub async fn of_agents(target: &Target) -> Result<(Data, String)> {
     if let Some(server) = target.server()? {
         let data = target.data().await?;
-        let store = match server.store() {
-            Some(store) => store.to_owned(),
-            None => data.agents_store()?.to_owned(),
+        let declared = data.schema().space(agents::SPACE);
+        let store = match (server.store(), declared) {
+            (Some(store), Some(space)) if store != space.store => {
+                return Err(left_out(&space.store, "agents' entries"));
+            }
+            (Some(store), _) => store.to_owned(),
+            (None, _) => data.agents_store()?.to_owned(),
         };
         return Ok((data, store));
     }
     let choice = Choice::of(target)?;
-    let store = match choice.data.schema().space(agents::SPACE) {
-        Some(declared) => declared.store.clone(),
-        None => choice.store()?.to_owned(),
-    };
+    let store = choice.agents_store()?.to_owned();
     Ok((checked(choice)?, store))
 }
 
@@ -279,12 +339,36 @@ fn checked(choice: Choice) -> Result<Data> {
 /// Where the store is of which neither the command nor the environment says it.
 pub fn fallback(target: &Target) -> Result<Named> {
     let default = || Named { text: STORE_DEFAULT.to_owned(), source: Source::Default };
-    Ok(of_config(target)?.unwrap_or_else(default))
+    Ok(of_config(target)?.filter(|named| !named.is_name()).unwrap_or_else(default))
 }
 
 fn of_config(target: &Target) -> Result<Option<Named>> {
     let found = target.config_store()?;
     Ok(found.map(|(text, file)| Named { text, source: Source::Config(file) }))
+}
+
+/// What the schema has in a store that `-s` leaves out.
+pub fn left_out(store: &str, what: &str) -> Failure {
+    Failure::invalid(format!("the schema has {what} in the store {store}, which -s leaves out"))
+        .hint(format!("Write -s {store}, or leave out -s."))
+}
+
+/// Two stores at one place would overwrite each other's entries.
+fn refuse_shared_places(data: &Data) -> Result {
+    for (at, store) in data.schema().stores.iter().enumerate() {
+        let Ok(place) = data.url(&store.name) else { continue };
+        let mut others = data.schema().stores[at + 1..].iter();
+        let is_there = |url: String| {
+            !url.starts_with("memory:") && Sameness::of(&url, &place) == Sameness::Same
+        };
+        if let Some(other) = others.find(|other| data.url(&other.name).is_ok_and(is_there)) {
+            let (one, other) = (&store.name, &other.name);
+            let place = args::shown(&place);
+            let message = format!("the stores {one} and {other} are at the same place, {place}");
+            return Err(Failure::invalid(message).hint("Give each of them a place of its own."));
+        }
+    }
+    Ok(())
 }
 
 fn no_such_name(named: &Named) -> Failure {
@@ -333,8 +417,6 @@ fn at_place(data: &Data, place: &str, sameness: Sameness) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use keyward::schema::Schema;
-
     use super::*;
 
     #[test]

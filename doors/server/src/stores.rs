@@ -35,6 +35,8 @@ pub fn without_schema(url: &str) -> keyward::records::Result<Data> {
 #[derive(Debug)]
 pub(crate) struct Stores {
     served: BTreeMap<String, Served>,
+    /// The store of whatever names none.
+    default: Option<String>,
     /// What agents keep for users, with the name of the store; or why there is no place for it.
     agents: Result<(String, Agents)>,
     /// Whether the schema declares the space that it is in.
@@ -95,7 +97,13 @@ impl Stores {
         }
         let agents = agents(data, config, &served);
         let declares_agents = data.schema().space(agents::SPACE).is_some();
-        Ok(Self { served, agents, declares_agents })
+        let default = data.default_store().map(str::to_owned);
+        Ok(Self { served, default, agents, declares_agents })
+    }
+
+    /// The name of the store of whatever names none.
+    pub fn default_store(&self) -> Option<&str> {
+        self.default.as_deref()
     }
 
     /// The store with a name.

@@ -14,6 +14,9 @@ use crate::error::senseless;
 #[derive(Debug, Deserialize)]
 pub(crate) struct Told {
     pub name: String,
+    /// Whether the server uses it for whatever names no store.
+    #[serde(default)]
+    pub default: bool,
     contract: Option<Contract>,
 }
 

@@ -32,7 +32,8 @@ pub struct Remote {
 
 impl Remote {
     /// Opens a store of a server, which must have it: what it can do is asked for. Without a name,
-    /// the only store that the key reaches is taken, else the one called `main`; an error if that is none.
+    /// the only store that the key reaches is taken, else the server's default one, else the one called
+    /// `main`; an error if that is none.
     ///
     /// Needs a Tokio runtime, which must go on as long as the store is used.
     pub async fn open(address: &Address, options: &Options) -> Result<Self> {
@@ -58,7 +59,7 @@ impl Remote {
     }
 }
 
-/// The only store that there is, else the one called `main`.
+/// The only store that there is, else the server's default one, else the one called `main`.
 fn default(body: &Bytes) -> Result<Told> {
     let AllTold { mut items } = serde_json::from_slice(body).map_err(senseless)?;
     let found = match items.len() {
@@ -67,7 +68,10 @@ fn default(body: &Bytes) -> Result<Told> {
             return Err(Error::new(ErrorKind::Forbidden, message));
         }
         1 => Some(0),
-        _ => items.iter().position(|store| store.name == STORE_DEFAULT_NAME),
+        _ => {
+            let default = items.iter().position(|store| store.default);
+            default.or_else(|| items.iter().position(|store| store.name == STORE_DEFAULT_NAME))
+        }
     };
     found.map(|at| items.swap_remove(at)).ok_or_else(|| {
         let names: Vec<&str> = items.iter().map(|store| store.name.as_str()).collect();

@@ -58,12 +58,16 @@ struct Config {
     agreements: BTreeMap<String, workspace::Settings>,
 }
 
-/// The store that the config file names, if it does, and the file: `config`, else `./keyward.toml`, else
+/// The store that the config file names, by its URL or its name, if it does, and the file: `config`, else `./keyward.toml`, else
 /// the user's config file. The first file that exists decides.
 pub fn store_url(config: Option<&Path>) -> Result<Option<(String, PathBuf)>> {
     let Some((path, text)) = read(config)? else { return Ok(None) };
     let Some(url) = parse(&path, &text)?.store else { return Ok(None) };
-    Ok(Some((keyward::url_beside(folder(&path), &url)?, path)))
+    // A text without a colon is the name of a store in the schema.
+    match url.contains(':') {
+        true => Ok(Some((keyward::url_beside(folder(&path), &url)?, path))),
+        false => Ok(Some((url, path))),
+    }
 }
 
 /// The schema file: `given` (by flag or environment), else what the config file says, else

@@ -2,8 +2,9 @@
 
 use keyward::records::Space;
 use keyward::rules::admit_space;
-use keyward::schema::{Published, Schema, Space as Declaration};
+use keyward::schema::{Published, Space as Declaration};
 
+use crate::app::App;
 use crate::auth::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
 use crate::stores::{Served, Stores};
@@ -60,15 +61,18 @@ pub(crate) fn list<'s>(
 }
 
 /// The schema, as far as a caller reaches its stores and spaces.
-pub(crate) fn publish(who: &Identity, schema: &Schema) -> Published {
+pub(crate) fn publish(who: &Identity, app: &App) -> Published {
+    let schema = app.schema();
     let reads = |target: &Target<'_>| who.require(Need::Read, target).is_ok();
-    schema.publish(
+    let published = schema.publish(
         |store| reads(&Target::Store(store)),
         |space| {
             let store = schema.space(space).map_or("", |space| &space.store);
             reads(&Target::Space { space, store })
         },
-    )
+    );
+    let default = app.stores().default_store().filter(|store| reads(&Target::Store(store)));
+    Published { default_store: default.map(str::to_owned), ..published }
 }
 
 fn is_reached(who: &Identity, served: &Served, space: &str) -> bool {

@@ -11,6 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::stores::answer;
+use keyward::schema::Published;
+
 use crate::api::spaces;
 use crate::app::App;
 use crate::auth::Identity;
@@ -27,6 +29,9 @@ struct SchemaBody {
     text: String,
     /// By space, the JSON Schema of its values: as it is, where TOML cannot say all of it.
     values: BTreeMap<String, Value>,
+    /// The store that is used for whatever names none, if there is one that the caller reaches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_store: Option<String>,
 }
 
 /// Shows the schema, as far as the caller reaches its stores and spaces: what a program needs to work
@@ -38,6 +43,6 @@ struct SchemaBody {
     responses((status = 200, description = "The schema", body = SchemaBody), ProblemAnswers),
 )]
 async fn show(State(app): State<App>, who: Identity) -> Result<Response<Body>> {
-    let published = spaces::publish(&who, app.schema());
-    answer(&SchemaBody { text: published.text, values: published.values })
+    let Published { text, values, default_store } = spaces::publish(&who, &app);
+    answer(&SchemaBody { text, values, default_store })
 }

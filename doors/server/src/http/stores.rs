@@ -29,6 +29,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Debug, Serialize, ToSchema)]
 struct StoreBody {
     name: String,
+    /// Whether it is used for whatever names no store.
+    default: bool,
     /// What it is kept in.
     #[schema(example = "embedded")]
     engine: &'static str,
@@ -157,6 +159,7 @@ fn body(app: &App, served: &Served) -> StoreBody {
     let limits = served.store().limits();
     StoreBody {
         name: served.name.clone(),
+        default: app.stores().default_store() == Some(&served.name),
         engine: capabilities.engine,
         tier: tier(capabilities.tier()),
         watch: !matches!(capabilities.watch, WatchSupport::Unsupported),

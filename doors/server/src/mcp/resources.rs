@@ -165,7 +165,7 @@ async fn contents(
     address: &Address,
 ) -> Result<Option<(String, &'static str, u64)>> {
     Ok(Some(match address {
-        Address::Schema => (spaces::publish(who, app.schema()).text, TOML, DECLARED_TTL_MS),
+        Address::Schema => (spaces::publish(who, app).text, TOML, DECLARED_TTL_MS),
         Address::Space { store, space } => {
             reached(app, who, store, space)?;
             let told = serde_json::to_string(&one(app, who, space).await?)

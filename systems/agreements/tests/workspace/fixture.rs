@@ -41,7 +41,7 @@ pub fn translated(request: &Request) -> Option<String> {
     let into = request.prompt.strip_prefix("Translate into ")?.split_once('.')?.0.to_owned();
     let text = *framed(&request.prompt).get(1)?;
     Some(
-        json!({ "title": format!("{into} title"), "markdown": format!("{into}.\n\n{text}") })
+        json!({ "title": format!("{into} title"), "markdown": format!("{text}\n\n{into}.") })
             .to_string(),
     )
 }

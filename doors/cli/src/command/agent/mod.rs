@@ -38,9 +38,8 @@ use crate::output::Output;
 /// reads then count as accesses, and history says who did what. With --run it is also written to the
 /// run's log.
 ///
-/// The entries are in the store that -s names, else KEYWARD_STORE or the config file. If there is a schema,
-/// they are in the store of it that declares the space agent_data_store, in its only one, or in the one
-/// called main, if it has such a store.
+/// The entries are in the store that other commands use here, unless a schema with several stores declares the
+/// space agent_data_store in another one.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward agent set greeting '"hello"' --agent planner

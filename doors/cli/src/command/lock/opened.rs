@@ -13,7 +13,7 @@ use crate::output::{Output, note};
 use crate::store_choice::{self, Choice};
 
 /// The store of some locks, and the trees that they are named by.
-struct Lodging {
+struct LockStore {
     url: String,
     trees: Vec<LockTree>,
     guard: Guard,
@@ -21,20 +21,22 @@ struct Lodging {
     is_declared: bool,
 }
 
-impl Lodging {
+impl LockStore {
     /// The store of the locks below a root: where the schema says, else the one of other commands. Without
     /// a root, the latter.
     async fn of(target: &Target, root: Option<&Key>) -> Result<Self> {
-        let tree = |trees: &[LockTree]| {
-            let root = root?;
-            trees.iter().find(|tree| tree.has_root(root)).map(|tree| tree.store.clone())
-        };
         if let Some(server) = target.server()? {
             let trees = match target.served_schema().await? {
                 Some(schema) => schema.locks,
                 None => Data::load(&target.schema_file()?)?.schema().locks.clone(),
             };
-            let declared = tree(&trees).filter(|_| server.store().is_none());
+            let tree = root.and_then(|root| trees.iter().find(|tree| tree.has_root(root)));
+            let declared = tree.map(|tree| tree.store.clone());
+            if let (Some(root), Some(store), Some(named)) = (root, &declared, server.store())
+                && store != named
+            {
+                return Err(store_choice::left_out(store, &format!("the locks of {root}")));
+            }
             let url = match &declared {
                 Some(store) => server.store_url(store)?,
                 None => server.url()?,
@@ -44,7 +46,10 @@ impl Lodging {
         }
         let choice = Choice::of(target)?;
         let trees = choice.data.schema().locks.clone();
-        let declared = tree(&trees);
+        let declared = match root {
+            Some(root) => choice.lock_store(root)?.map(str::to_owned),
+            None => None,
+        };
         let store = match &declared {
             Some(store) => store.clone(),
             None => choice.store()?.to_owned(),
@@ -58,7 +63,7 @@ impl Lodging {
 /// The locks below a key. The store is made if it does not exist.
 pub async fn root(target: &Target, key: &str, output: &Output) -> Result<Root> {
     let key = crate::command::key(key)?;
-    let Lodging { url, trees, mut guard, .. } = Lodging::of(target, Some(&key)).await?;
+    let LockStore { url, trees, mut guard, .. } = LockStore::of(target, Some(&key)).await?;
     let store = keyward::open(&url).await?;
     // What the store says of itself counts, too. A root that was locked before is one, whosever it is.
     guard.over(store.clone()).await?;
@@ -74,7 +79,7 @@ pub async fn root(target: &Target, key: &str, output: &Output) -> Result<Root> {
 /// The locks below a key, of a store that must be there if the schema says which it is.
 pub async fn existing_root(target: &Target, key: &str, output: &Output) -> Result<Root> {
     let key = crate::command::key(key)?;
-    let Lodging { url, trees, is_declared, .. } = Lodging::of(target, Some(&key)).await?;
+    let LockStore { url, trees, is_declared, .. } = LockStore::of(target, Some(&key)).await?;
     let store = match is_declared {
         true => crate::args::open_existing(&url).await?,
         false => target.open_to_read(output).await?,
@@ -84,7 +89,7 @@ pub async fn existing_root(target: &Target, key: &str, output: &Output) -> Resul
 
 /// All locks of the store that other commands use.
 pub async fn all(target: &Target, output: &Output) -> Result<Locks> {
-    let Lodging { url, trees, .. } = Lodging::of(target, None).await?;
+    let LockStore { url, trees, .. } = LockStore::of(target, None).await?;
     locks(target, &url, target.open_to_read(output).await?, trees).await
 }
 
