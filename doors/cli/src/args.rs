@@ -243,11 +243,16 @@ impl Target {
         Choice::declared(Data::load(&file)?, &file, self)?.into_data()
     }
 
-    /// The same, or one store if there is no schema.
+    /// The same with the store of whatever names none, or one store if there is no schema.
     pub async fn data_or_store(&self) -> Result<Data> {
-        match self.server()?.is_some() || self.schema_file_if_any()?.is_some() {
-            true => self.data().await,
-            false => Ok(Choice::of(self)?.data),
+        if self.server()?.is_some() {
+            return self.data().await;
+        }
+        let choice = Choice::of(self)?;
+        choice.refuse_unknown_place()?;
+        match choice.schema {
+            Some(_) => choice.into_data(),
+            None => Ok(choice.data),
         }
     }
 

@@ -155,21 +155,25 @@ impl Choice {
             Some(named) => Some(named),
             None => of_config(target)?,
         };
+        // Where a store is that is called by its name, the schema says.
+        let placed_by = match &named {
+            Some(named) if !named.is_name() || matches!(named.source, Source::Config(_)) => {
+                named.source.clone()
+            }
+            _ => Source::Schema(file.to_owned()),
+        };
         // A place is the store that is there.
         let named = named.map(|named| match at_place(&data, &named.text, Sameness::Same) {
             Some(text) => Named { text, ..named },
             None => named,
         });
         let whole = Schema::clone(data.schema());
-        let (data, source, place) = match named {
+        let (data, place) = match named {
             Some(Named { text, source: Source::Flag }) if is_name(&text) => {
-                (data.only(&text)?, Source::Flag, None)
+                (data.only(&text)?, None)
             }
-            Some(Named { text, source }) if is_name(&text) => {
-                (data.with_default(&text)?, source, None)
-            }
-            Some(place) => (data, place.source.clone(), Some(place)),
-            None => (data, Source::Schema(file.to_owned()), None),
+            Some(Named { text, .. }) if is_name(&text) => (data.with_default(&text)?, None),
+            place => (data, place),
         };
         let stores = data.schema().stores.iter().filter(|store| store.url.is_none());
         let open: Vec<String> = stores.map(|store| store.name.clone()).collect();
@@ -179,12 +183,13 @@ impl Choice {
                 return Err(Failure::invalid(message).hint("Give each store but one a url."));
             }
             ([], Some(place)) => return Self::outside(data, file, place),
-            ([], None) => (data, source),
+            ([], None) => (data, placed_by),
             ([open], place) => {
                 let place = place.map_or_else(|| fallback(target), Ok)?;
                 let data = data.at(open, &*place.text)?;
-                match data.has_default() || source == Source::Flag {
-                    true => (data, source),
+                // Another one was chosen by its name or place.
+                match data.has_default() && data.default_store() != Some(open) {
+                    true => (data, placed_by),
                     false => (data.with_default(open)?, place.source),
                 }
             }
@@ -273,12 +278,17 @@ impl Choice {
         }
     }
 
-    /// The stores, for a command that needs what the schema declares. Refused if a place was named that is
-    /// outside of the schema, or if what is declared does not fit the engine of a store.
-    pub fn into_data(self) -> Result<Data> {
-        if let Default::UnknownPlace(_) = self.default {
-            self.store()?;
+    /// Refuses a place that is none of several stores, for those who would use another one in its stead.
+    pub fn refuse_unknown_place(&self) -> Result {
+        match &self.default {
+            Default::UnknownPlace(_) => self.store().map(drop),
+            _ => Ok(()),
         }
+    }
+
+    /// The stores, for a command that needs what the schema declares. Refused if `-s` is a place outside
+    /// of the schema, or if what is declared does not fit the engine of a store.
+    pub fn into_data(self) -> Result<Data> {
         if let Default::Outside { failure: Outside { message, hint }, .. } = self.default {
             return Err(Failure::invalid(message).hint(hint));
         }

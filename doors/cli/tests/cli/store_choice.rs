@@ -243,3 +243,85 @@ fn a_server_an_agent_and_a_worker_find_the_same_store() {
     drop(worker);
     assert_eq!(kw.made(), ["schema-place"]);
 }
+
+/// A schema whose lock tree and agents' entries are in another store than everything else.
+const APART: &str = "[stores.main]\nurl = \"embedded:./main\"\n[stores.cold]\nurl = \"embedded:./cold\"\n\
+                     [spaces.notes]\nstore = \"main\"\nkey = \"user:{user}:notes:{note}\"\n\
+                     ownership = \"user\"\n[spaces.agent_data_store]\nstore = \"cold\"\n\
+                     key = \"agents:{user}:{namespace}:{key}\"\nownership = \"user\"\n\
+                     [locks.desk]\nstore = \"cold\"\nroot = \"desk:{id}\"\npaths = [\"drawer\"]\n";
+
+#[test]
+fn a_store_is_the_same_by_its_name_and_by_its_place() {
+    let kw = Sandbox::new();
+    kw.write("keyward.schema.toml", APART);
+    for (main, cold) in [("main", "cold"), ("embedded:./main", "embedded:cold")] {
+        // What the schema has in another store is refused, not made a second time.
+        for elsewhere in
+            [&["lock", "exec", "desk:1", "--", "true"][..], &["agent", "set", "k", "1"]]
+        {
+            let said = kw.unnamed(&[&["-s", main], elsewhere].concat()).fails(2);
+            assert!(said.contains("in the store cold, which -s leaves out"), "{said}");
+        }
+        kw.unnamed(&["-s", cold, "lock", "exec", "desk:1", "--", "true"]).ok();
+        kw.unnamed(&["-s", cold, "agent", "set", "k", "1"]).ok();
+        kw.unnamed(&["-s", main, "record", "put", "notes", "user=ada", "note=n1", "{}"]).ok();
+        // Records of another store are not reached, and so not deleted.
+        let said = kw.unnamed(&["-s", cold, "record", "delete", "notes", "--all", "--yes"]);
+        assert!(said.fails(2).contains("notes"));
+        assert_eq!(kw.unnamed(&["record", "list", "notes"]).ok().lines().count(), 1);
+    }
+    assert_eq!(kw.made(), ["cold", "main"]);
+}
+
+#[test]
+fn two_stores_are_never_at_one_place() {
+    let kw = Sandbox::new();
+    let open = "[stores.main]\nurl = \"embedded:./main\"\n[stores.scratch]\n[spaces.notes]\n\
+                store = \"main\"\nkey = \"note:{id}\"\nvalue = { type = \"object\" }\n\
+                ownership = \"shared\"\n[spaces.tmp]\nstore = \"scratch\"\nkey = \"note:{id}\"\n\
+                ownership = \"shared\"\n";
+    kw.write("keyward.schema.toml", open);
+    kw.unnamed(&["record", "put", "notes", "id=1", "{}"]).ok();
+    // The place of main is main, not that of the store without one.
+    let said = kw.unnamed(&["-s", "embedded:main", "put", "note:2", "5"]).fails(11);
+    assert!(said.contains("notes"), "{said}");
+    let there = ("KEYWARD_STORE", "embedded:./main");
+    let put = &["record", "put", "tmp", "id=1", "\"x\""];
+    Ran::of(kw.command(put).envs([there])).ok();
+    assert_eq!(kw.unnamed(&["record", "get", "notes", "id=1"]).ok(), "{}\n");
+    let twice = open.replace("[stores.scratch]", "[stores.scratch]\nurl = \"embedded:main\"");
+    kw.write("keyward.schema.toml", &twice);
+    let said = kw.unnamed(&["get", "note:1"]).fails(2);
+    assert!(said.contains("main and scratch are at the same place"), "{said}");
+}
+
+#[test]
+fn a_server_and_its_clients_have_the_same_default_store() {
+    let kw = Sandbox::new();
+    kw.write(
+        "keyward.schema.toml",
+        &TWO.replace("stores.app", "stores.main").replace("\"app\"", "\"main\""),
+    );
+    kw.write("keyward.toml", "store = \"side\"\n");
+    let mut command = kw.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+    let server = crate::sandbox::Running::of(command.env_remove("KEYWARD_STORE"));
+    let started: Value = serde_json::from_str(&server.next_line()).unwrap();
+    let url = started["url"].as_str().unwrap();
+    let through = |arguments: &[&str]| kw.unnamed(&[&["--server", url], arguments].concat()).ok();
+    through(&["put", "k", "1"]);
+    through(&["agent", "set", "a", "1"]);
+    assert_eq!(kw.unnamed(&["-s", "side", "get", "k"]).ok(), "1\n");
+    assert_eq!(kw.unnamed(&["-s", "side", "agent", "get", "a"]).ok(), "1\n");
+    assert_eq!(kw.unnamed(&["agent", "get", "a"]).ok(), "1\n");
+    drop(server);
+}
+
+#[test]
+fn a_server_does_not_start_at_a_place_that_is_none_of_several_stores() {
+    let kw = Sandbox::new();
+    kw.write("keyward.schema.toml", TWO);
+    let mut command = kw.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let said = Ran::of(command.env("KEYWARD_STORE", "embedded:./nowhere")).fails(2);
+    assert!(said.contains("none of the stores"), "{said}");
+}
