@@ -148,7 +148,7 @@ fn translated(prompt: &str) -> String {
         _ => ("", prompt),
     };
     let markdown = format!(
-        "> [scripted {code}] No model was asked: a script stands here for a translation.\n\n{text}"
+        "{text}\n\n> [scripted {code}] No model was asked: a script stands here for a translation.\n"
     );
     json!({ "title": format!("[scripted {code}] {title}"), "markdown": markdown }).to_string()
 }

@@ -156,7 +156,8 @@ fn a_model_translates_once_for_all_commands() {
         ollama.release();
         asking.into_iter().map(|asking| asking.join().unwrap()).collect()
     });
-    assert!(answers[0].starts_with("In French.\n\n# Terms of payment"), "{}", answers[0]);
+    assert!(answers[0].starts_with("# Terms of payment"), "{}", answers[0]);
+    assert!(answers[0].trim_end().ends_with("In French."), "{}", answers[0]);
     assert!(answers[1].starts_with("In German."), "{}", answers[1]);
     assert_eq!((&answers[0], &answers[1]), (&answers[2], &answers[3]));
     assert_eq!(ollama.asked().len(), 2);
@@ -231,7 +232,7 @@ fn a_task_whose_worker_was_killed_is_taken_over() {
     ollama.wait_for(2);
     ollama.release();
     kw.ok(&["job", "watch", &id]);
-    assert!(kw.ok(&get).starts_with("In French."));
+    assert!(kw.ok(&get).contains("In French."));
     assert_eq!(ollama.asked().len(), 2);
     working.terminate();
     assert_eq!(working.ended(), Some(0));

@@ -87,7 +87,7 @@ fn the_same_commands_work_through_a_server() {
     assert_eq!(ok(&["page", "list", "--text"]), "empty   Nothing yet\nsupply  Supply of bread\n");
     assert_eq!(lines(&ok(&["page", "policies", "supply"])).len(), 3);
     let got = ok(&["policy", "get", "supply", "terms.md", "--language", "fr"]);
-    assert!(got.starts_with("In French.\n\n# Terms of payment"), "{got}");
+    assert!(got.starts_with("# Terms of payment") && got.contains("In French."), "{got}");
     let again = ok(&["policy", "get", "supply", "terms.md", "--language", "fr", "--redo"]);
     assert_eq!((again, ollama.asked().len()), (got, 2));
     ok(&["lock", "exec", "supply", "policy:terms.md:fr", "--", "true"]);

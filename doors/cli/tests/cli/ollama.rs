@@ -134,7 +134,7 @@ fn answer(prompt: &str) -> String {
         Some(rest) => {
             let language = rest.split('.').next().unwrap();
             let text = framed(prompt)[1];
-            let markdown = format!("In {language}.\n\n{text}");
+            let markdown = format!("{text}\n\nIn {language}.");
             json!({ "title": format!("Title in {language}"), "markdown": markdown }).to_string()
         }
         None if policy(prompt).contains("Payment is due") => {
