@@ -158,7 +158,7 @@ fn a_model_translates_once_for_all_commands() {
     });
     assert!(answers[0].starts_with("# Terms of payment"), "{}", answers[0]);
     assert!(answers[0].trim_end().ends_with("In French."), "{}", answers[0]);
-    assert!(answers[1].starts_with("In German."), "{}", answers[1]);
+    assert!(answers[1].trim_end().ends_with("In German."), "{}", answers[1]);
     assert_eq!((&answers[0], &answers[1]), (&answers[2], &answers[3]));
     assert_eq!(ollama.asked().len(), 2);
     let document = kw.json(&["policy", "get", "supply", "terms.md", "--language", "fr", "--json"]);
