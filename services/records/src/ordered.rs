@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use keyward_key::{SegmentType, SegmentValue};
+use keyward_key::SegmentType;
 use keyward_schema::ValueKind;
 
 use crate::moment::moment;
@@ -70,7 +70,7 @@ fn double(json: &[u8]) -> Result<f64, &'static str> {
 fn time(json: &[u8]) -> Result<String, &'static str> {
     const WRONG: &str = "it must be a time such as 2026-01-31T09:30:00Z, in the years 0000 to 9999";
     let at = moment(&text(json).map_err(|_| WRONG)?).ok_or(WRONG)?;
-    SegmentType::Time.write(&SegmentValue::Time(at)).map_err(|_| WRONG)
+    SegmentType::write_time(at).map_err(|_| WRONG)
 }
 
 /// Nineteen digits; below zero, a minus (which sorts before digits) and the distance from the lowest.
@@ -134,6 +134,8 @@ mod tests {
         assert_eq!(zoned, of(ValueKind::Time, r#""2026-01-01T00:00:00Z""#));
         let civil = of(ValueKind::Time, r#""2026-01-01T00:00""#);
         assert_eq!((&civil, &of(ValueKind::Time, r#""2026-01-01""#)), (&zoned, &zoned));
+        assert_eq!(zoned, "20260101T000000.000000000Z");
+        assert_eq!(of(ValueKind::Time, r#""9999-12-31""#), "99991231T000000.000000000Z");
         assert_eq!(of(ValueKind::Integer, "42"), "0000000000000000042");
     }
 

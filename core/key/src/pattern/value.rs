@@ -49,9 +49,29 @@ impl SegmentType {
             }
             (Self::Text, SegmentValue::Text(text)) => Ok(text.clone()),
             (Self::U64, SegmentValue::U64(n)) => Ok(format!("{n:0U64_DIGITS$}")),
-            (Self::Time, SegmentValue::Time(at)) => write_time(*at),
+            (Self::Time, SegmentValue::Time(at)) => {
+                Self::write_time(at.to_zoned(TimeZone::UTC).datetime())
+            }
             (_, value) => Err(format!("takes {self}, not {value}")),
         }
+    }
+
+    /// The segment of a [`SegmentType::Time`] for a date and a time of day in UTC, or why it does not fit. It takes
+    /// all of the year 9999, which ends a day after the last [`Timestamp`].
+    pub fn write_time(utc: DateTime) -> Result<String, String> {
+        if !(0..=9999).contains(&utc.year()) {
+            return Err(format!("must lie in the years 0000 to 9999, not {utc}Z"));
+        }
+        Ok(format!(
+            "{:04}{:02}{:02}T{:02}{:02}{:02}.{:09}Z",
+            utc.year(),
+            utc.month(),
+            utc.day(),
+            utc.hour(),
+            utc.minute(),
+            utc.second(),
+            utc.subsec_nanosecond()
+        ))
     }
 
     /// The value a segment stands for, if it is exactly what [`SegmentType::write`] makes.
@@ -80,23 +100,6 @@ impl SegmentType {
             Self::Time => "20260101T000000.000000000Z".to_owned(),
         }
     }
-}
-
-fn write_time(at: Timestamp) -> Result<String, String> {
-    let utc = at.to_zoned(TimeZone::UTC).datetime();
-    if !(0..=9999).contains(&utc.year()) {
-        return Err(format!("must lie in the years 0000 to 9999, not {at}"));
-    }
-    Ok(format!(
-        "{:04}{:02}{:02}T{:02}{:02}{:02}.{:09}Z",
-        utc.year(),
-        utc.month(),
-        utc.day(),
-        utc.hour(),
-        utc.minute(),
-        utc.second(),
-        utc.subsec_nanosecond()
-    ))
 }
 
 fn parse_time(segment: &str) -> Option<Timestamp> {

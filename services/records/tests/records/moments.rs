@@ -19,7 +19,7 @@ field = "at"
 "#;
 
 /// In the order of their moments, with and without offsets, fractions and times of day.
-const TIMES: [&str; 13] = [
+const TIMES: [&str; 15] = [
     "2025-12-31",
     "2026-01-04T23:00:00+02:00",
     "2026-01-04T21:30",
@@ -33,6 +33,8 @@ const TIMES: [&str; 13] = [
     "2026-01-05T09:00:01+01:00",
     "2026-01-05T23:59:59.999",
     "2026-01-06T00:00:00Z",
+    "9999-12-31",
+    "9999-12-31T23:59:59Z",
 ];
 
 async fn events(tier: Tier) -> Space {
@@ -86,6 +88,20 @@ async fn a_filter_finds_the_same_by_an_index_of_times_and_without_one() {
                 }
             };
             assert_eq!(found[0].len(), TIMES.into_iter().filter(holds).count(), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_date_that_means_never_is_after_every_other_with_and_without_an_index() {
+    for tier in [Tier::Atomic, Tier::Recoverable] {
+        let events = events(tier).await;
+        let filter = Filter::parse(r#"{"at":{"gte":"2026-01-06"}}"#).unwrap();
+        let by_index = Query::for_filter(events.declaration(), &filter).unwrap();
+        let by_key = Query::key(Bindings::new()).filter(filter).allow_scan();
+        for query in [by_index, by_key] {
+            let found = events.query(&query).await.unwrap().records;
+            assert_eq!(ids(&found), ["12", "13", "14"], "{tier}");
         }
     }
 }
