@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use keyward_engine::Tier;
 use keyward_key::{Bindings, Key, Pattern, PatternSet, SegmentType, SegmentValue};
-use keyward_records::{Caller, Error as RecordsError, Record, Records, Relocated, Space};
+use keyward_records::{Caller, Record, Records, Relocated, Space};
 use keyward_schema::{FieldPath, Space as Declaration};
 use serde_json::value::RawValue;
 
@@ -234,26 +234,8 @@ pub(crate) async fn relocate(
         Ok(Relocated::Moved) => Ok(Ok(Some(new))),
         Ok(Relocated::Absent | Relocated::Changed) => Ok(Ok(None)),
         Ok(Relocated::Taken) => Ok(Err(moves::taken(&new))),
-        Err(error) if is_of_the_record(&error) => Ok(Err(error.to_string())),
+        Err(error) if error.is_of_the_record() => Ok(Err(error.to_string())),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether an error is about one record, so that the others can go on.
-pub(crate) fn is_of_the_record(error: &RecordsError) -> bool {
-    match error {
-        RecordsError::Store(error) => matches!(
-            error.kind(),
-            keyward_engine::ErrorKind::LimitExceeded | keyward_engine::ErrorKind::Invalid
-        ),
-        RecordsError::UniqueClash { .. }
-        | RecordsError::SchemaMismatch { .. }
-        | RecordsError::ValueTooLarge { .. }
-        | RecordsError::Unindexable { .. }
-        | RecordsError::ForeignKey { .. }
-        | RecordsError::Build(_)
-        | RecordsError::BadChange(_) => true,
-        _ => false,
     }
 }
 

@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::index::count;
 use crate::ledger::Phase;
 use crate::migrator::{Change, Run};
-use crate::rekey::is_of_the_record;
 
 pub(crate) fn space(records: &Records, name: &str) -> Result<Space> {
     Ok(records.space(name, &Caller::operator())?)
@@ -25,7 +24,7 @@ pub(crate) async fn apply(
     });
     match changed.await {
         Ok(written) => Ok(Ok(matches!(written, Written::Applied { .. }))),
-        Err(error) if is_of_the_record(&error) => Ok(Err(error.to_string())),
+        Err(error) if error.is_of_the_record() => Ok(Err(error.to_string())),
         Err(error) => Err(error.into()),
     }
 }

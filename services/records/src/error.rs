@@ -214,6 +214,23 @@ impl Error {
         }
     }
 
+    /// Whether it is about the record that was to be written: others can still be written.
+    pub fn is_of_the_record(&self) -> bool {
+        match self {
+            Self::Store(error) => {
+                matches!(error.kind(), ErrorKind::LimitExceeded | ErrorKind::Invalid)
+            }
+            Self::UniqueClash { .. }
+            | Self::SchemaMismatch { .. }
+            | Self::ValueTooLarge { .. }
+            | Self::Unindexable { .. }
+            | Self::ForeignKey { .. }
+            | Self::Build(_)
+            | Self::BadChange(_) => true,
+            _ => false,
+        }
+    }
+
     /// Whether the same request may succeed later, without a risk of doing it twice.
     pub fn retryable(&self) -> bool {
         match self {

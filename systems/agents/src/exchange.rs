@@ -1,9 +1,10 @@
 //! Handing entries out as documents, and taking them in.
 
+use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use keyward_engine::{Commit, ErrorKind, Expiry, ExpirySupport, Json, Put, Tier, Write};
+use keyward_engine::{Commit, Expiry, ExpirySupport, Json, Put, Tier, Write};
 use keyward_key::{Bindings, Key};
 use keyward_records::field::quoted;
 use keyward_records::{BUDGET_MAX, Error as RecordsError, Next, Query, Record, Update, Written};
@@ -65,50 +66,33 @@ impl Agents {
     /// Imports documents of several users, each for the user that it names, as `reach` reaches that user.
     /// Only for operators: whoever calls this writes for everybody whom `reach` gives.
     ///
-    /// Otherwise as [`UserData::import_read`]: documents of one user stay in their order, and if one cannot be
-    /// imported, those before it are written, whosever they are, and none after it.
+    /// Otherwise as [`UserData::import_read`]: documents are written in their order, so if one cannot be imported,
+    /// those before it are written, whosever they are, and none after it. Only documents of one user that follow each
+    /// other are written together: many are imported fastest if they are sorted by user, as exports are.
     pub async fn import_all_users(
         &self,
         documents: Vec<Incoming>,
         reach: impl Fn(&str) -> Result<UserData>,
     ) -> Result<Imported> {
-        let mut users: Vec<(UserData, Vec<Incoming>)> = Vec::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
-        let mut refused = None;
-        // All are looked at in their order before any is written: the documents of one user are written together,
-        // and must not go past a bad one of another's.
-        for incoming in documents {
-            let user = &incoming.document.id.user;
-            let place = match places.get(user) {
-                Some(place) => *place,
-                None => match reach(user) {
-                    Ok(reached) => {
-                        places.insert(user.clone(), users.len());
-                        users.push((reached, Vec::new()));
-                        users.len() - 1
-                    }
-                    Err(error) => {
-                        refused = Some(incoming.refused(error));
-                        break;
-                    }
+        let mut users: HashMap<String, UserData> = HashMap::new();
+        let mut imported = Imported::default();
+        let mut documents = documents.into_iter().peekable();
+        while let Some(first) = documents.next() {
+            let user = match users.entry(first.document.id.user.clone()) {
+                Occupied(known) => known.into_mut(),
+                Vacant(unknown) => match reach(unknown.key()) {
+                    Ok(reached) => unknown.insert(reached),
+                    Err(error) => return Err(imported.before(first.refused(error))),
                 },
             };
-            let (user, before) = &mut users[place];
-            if let Err(error) = user.update(&incoming.document).await {
-                refused = Some(incoming.refused(error));
-                break;
+            let mut run = vec![first];
+            while let Some(next) = documents.next_if(|next| *next.document.id.user == *user.user) {
+                run.push(next);
             }
-            before.push(incoming);
-        }
-        let mut imported = Imported::default();
-        for (user, documents) in users {
-            let taken = user.import_read(documents).await;
+            let taken = user.import_read(run).await;
             imported.add(taken.map_err(|error| imported.before(error))?);
         }
-        match refused {
-            Some(error) => Err(imported.before(error)),
-            None => Ok(imported),
-        }
+        Ok(imported)
     }
 }
 
@@ -146,8 +130,8 @@ impl UserData {
     /// written, and who accessed it. The time to live comes from its namespace and starts now.
     ///
     /// Documents of other users are refused before anything is written. Many documents are written in
-    /// several commits: when one fails, [`Error::Partly`] says how many are there, and importing everything
-    /// again is safe.
+    /// several commits. If one cannot be imported, the error names it, those before it are written and none after
+    /// it: [`Error::Partly`] says how many, and importing everything again is safe.
     pub async fn import(&self, documents: Vec<Document>) -> Result<Imported> {
         let number = |(n, document)| Incoming { document, number: n + 1, line: None, bytes: 0 };
         self.import_read(documents.into_iter().enumerate().map(number).collect()).await
@@ -178,13 +162,8 @@ impl UserData {
                     imported.add(taken);
                     rest = later;
                 }
-                Err(Error::Records(RecordsError::Store(error)))
-                    if error.kind() == ErrorKind::LimitExceeded && some.len() > 1 =>
-                {
-                    together_max = some.len() / 2;
-                }
-                // What stands before a document that is refused is still written.
-                Err(error) if error.document().is_some() && some.len() > 1 => {
+                // Fewer may fit one commit, and what stands before a document that is refused is still written.
+                Err(error) if some.len() > 1 && is_of_a_document(&error) => {
                     together_max = some.len() / 2;
                 }
                 Err(error) => return Err(imported.before(error)),
@@ -194,7 +173,7 @@ impl UserData {
         Ok(imported)
     }
 
-    /// Takes distinct documents, in one commit where there is more than one.
+    /// Takes distinct documents, in one commit where there is more than one. The error of a single one names it.
     async fn take(&self, documents: &[Incoming]) -> Result<Imported> {
         let store = self.shared().store();
         // What is gathered belongs to the entries as they were, and would be added to what documents say.
@@ -208,16 +187,21 @@ impl UserData {
             updates.push(update);
         }
         let space = self.space()?;
+        let refused = |error: RecordsError| match documents {
+            [one] if error.is_of_the_record() => one.refused(error.into()),
+            _ => error.into(),
+        };
         let written = if space.guarantee() == Tier::Atomic {
-            space.with_rider(rider).apply_together(updates).await?
+            space.with_rider(rider).apply_together(updates).await.map_err(refused)?
         } else {
             let mut written = Vec::with_capacity(updates.len());
             for update in updates {
-                written.push(space.apply(update).await?);
+                written.push(space.apply(update).await.map_err(refused)?);
             }
             for row in rider.writes {
                 // Without checks nothing conflicts.
-                let _ = store.commit(Commit { writes: vec![row], ..Commit::new() }).await?;
+                let commit = Commit { writes: vec![row], ..Commit::new() };
+                let _ = store.commit(commit).await.map_err(|error| refused(error.into()))?;
             }
             written
         };
@@ -262,6 +246,14 @@ impl UserData {
             entries.push(AgentEntry::read(&self.user, &namespace, key, record, access)?);
         }
         Ok(entries)
+    }
+}
+
+/// Whether an error is about one of the documents that were taken together, or about how many they were.
+fn is_of_a_document(error: &Error) -> bool {
+    match error {
+        Error::Records(error) => error.is_of_the_record(),
+        error => error.document().is_some(),
     }
 }
 

@@ -4,7 +4,7 @@ use keyward_engine::Commit;
 use keyward_key::Key;
 use keyward_records::{Error as RecordsError, Record, Relocated, Together};
 
-use super::{Rekeying, is_of_the_record};
+use super::Rekeying;
 use crate::error::{Error, Result};
 use crate::index::count;
 use crate::migrator::Run;
@@ -86,7 +86,7 @@ pub(super) async fn together(
                 }
                 moves = rest;
             }
-            Err(error) if is_of_the_record(&error) => {
+            Err(error) if error.is_of_the_record() => {
                 stayed.problem(&first.0, error.to_string());
                 moves = &moves[1..];
             }
@@ -159,7 +159,7 @@ async fn alone(
             Ok((Relocated::Absent, _)) => stayed.absent(),
             Ok((Relocated::Taken, _)) => stayed.problem(key, taken(&new)),
             Ok((Relocated::Changed, _)) => continue,
-            Err(error) if is_of_the_record(&error) => stayed.problem(key, error.to_string()),
+            Err(error) if error.is_of_the_record() => stayed.problem(key, error.to_string()),
             Err(error) => return Err(overtaken(run, error)),
         }
         return Ok(());

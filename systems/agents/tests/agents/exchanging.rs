@@ -5,7 +5,7 @@ use keyward_engine::Json;
 use keyward_stores::{Place, on_engines};
 use serde_json::Value;
 
-use crate::fixture::{Fixture, json, keys, set};
+use crate::fixture::{Fixture, declared, json, keys, set};
 
 on_engines!(
     memory: Memory, recoverable: Recoverable, embedded: Embedded, postgres: Postgres;
@@ -15,6 +15,8 @@ on_engines!(
     documents_of_several_users_go_to_their_users,
     documents_before_one_that_is_refused_are_there_and_counted,
     documents_of_all_users_before_one_that_is_refused_are_there_and_none_after_it,
+    documents_before_one_that_no_index_takes_are_there_and_none_after_it,
+    documents_before_one_whose_unique_value_is_taken_are_there_and_none_after_it,
     times_that_are_made_have_one_form_and_imported_ones_stay,
 );
 
@@ -273,6 +275,56 @@ async fn documents_of_all_users_before_one_that_is_refused_are_there_and_none_af
     assert_eq!(error.document(), Some((2, Some(2))), "{error}");
     assert!(matches!(error, Error::Partly { done: 1, .. }), "{error}");
     assert_eq!(of("ada").await, ["0", "3", "6", "a"]);
+}
+
+const INDEXED: &str = r#"
+[stores.app]
+[spaces.agent_data_store]
+key = "agents:{user}:{namespace}:{key}"
+ownership = "user"
+indexes.by_due = { field = "value.due", type = "integer" }
+indexes.by_slug = { field = "value.slug", type = "text", unique = true }
+"#;
+
+fn due(user: &str, key: &str, due: &str) -> String {
+    line(user, key, &format!(r#"{{"due":{due}}}"#))
+}
+
+async fn documents_before_one_that_no_index_takes_are_there_and_none_after_it(place: Place) {
+    let agents = declared(place.store().await, &place, INDEXED);
+    let reach = |user: &str| Ok(agents.user(user, Actor::agent("importer")));
+    let of =
+        async |user: &str| keys(&reach(user).unwrap().use_namespace("n").unwrap(), "", 100).await;
+    let bad = r#""bad""#;
+    let text = due("sam", "s1", "1") + &due("sam", "s2", "2") + &due("sam", "s3", bad);
+    let text = text + &due("sam", "s4", "4");
+    let error = reach("sam").unwrap().import_read(incoming(&text)).await.unwrap_err();
+    assert_eq!((error.document(), error.code()), (Some((3, Some(3))), "unindexable"), "{error}");
+    assert!(matches!(error, Error::Partly { done: 2, .. }), "{error}");
+    assert_eq!(of("sam").await, ["s1", "s2"]);
+    let text = due("ada", "m1", "1") + &due("bob", "m2", bad) + &due("ada", "m3", "3");
+    let text = text + &due("cy", "m4", "4");
+    let error = agents.import_all_users(incoming(&text), reach).await.unwrap_err();
+    assert_eq!((error.document(), error.code()), (Some((2, Some(2))), "unindexable"), "{error}");
+    assert!(matches!(error, Error::Partly { done: 1, .. }), "{error}");
+    for (user, expected) in [("ada", &["m1"][..]), ("bob", &[]), ("cy", &[])] {
+        assert_eq!(of(user).await, expected, "{user}");
+    }
+    agents.close().await.unwrap();
+}
+
+async fn documents_before_one_whose_unique_value_is_taken_are_there_and_none_after_it(
+    place: Place,
+) {
+    let agents = declared(place.store().await, &place, INDEXED);
+    let ada = agents.user("ada", Actor::agent("importer"));
+    let slug = |key: &str, slug: &str| line("ada", key, &format!(r#"{{"slug":"{slug}"}}"#));
+    let text = slug("a", "x") + &slug("b", "y") + &slug("c", "x") + &slug("d", "z");
+    let error = ada.import_read(incoming(&text)).await.unwrap_err();
+    assert_eq!((error.document(), error.code()), (Some((3, Some(3))), "unique-clash"), "{error}");
+    assert!(matches!(error, Error::Partly { done: 2, .. }), "{error}");
+    assert_eq!(keys(&ada.use_namespace("n").unwrap(), "", 100).await, ["a", "b"]);
+    agents.close().await.unwrap();
 }
 
 async fn times_that_are_made_have_one_form_and_imported_ones_stay(place: Place) {
