@@ -239,8 +239,14 @@ impl Space {
         loop {
             let walk = self.walk(range.clone(), Order::Ascending, Want::Keys);
             let walked = walk.next(position, REMOVED_TOGETHER_MAX, BUDGET_MAX).await?;
-            let keys = walked.rows.into_iter().map(|row| row.key).take(most - removed);
-            removed += self.remove(&keys.collect::<Vec<Key>>(), &mut together_max).await?;
+            let keys: Vec<Key> = walked.rows.into_iter().map(|row| row.key).collect();
+            let mut rest = keys.as_slice();
+            // Some keys turn out to be no records, and others of the page take their place.
+            while removed < most && !rest.is_empty() {
+                let (some, later) = rest.split_at(rest.len().min(most - removed));
+                removed += self.remove(some, &mut together_max).await?;
+                rest = later;
+            }
             position = walked.position;
             if position.is_none() || removed >= most {
                 return Ok(removed);

@@ -41,9 +41,14 @@ impl Namespace {
         let (mut removed, mut after) = (0, None);
         let mut together_max = TOGETHER_MAX;
         while removed < most {
-            let (mut keys, next) = self.page_of_keys(prefix, after, TOGETHER_MAX).await?;
-            keys.truncate(most - removed);
-            removed += self.remove(&keys, &mut together_max).await?;
+            let (keys, next) = self.page_of_keys(prefix, after, TOGETHER_MAX).await?;
+            let mut rest = keys.as_slice();
+            // Some are gone by the time they are removed, and others of the page take their place.
+            while removed < most && !rest.is_empty() {
+                let (some, later) = rest.split_at(rest.len().min(most - removed));
+                removed += self.remove(some, &mut together_max).await?;
+                rest = later;
+            }
             match next {
                 Some(next) => after = Some(next),
                 None => break,

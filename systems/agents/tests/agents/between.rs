@@ -12,7 +12,7 @@ use keyward_key::Key;
 use keyward_memory::Memory;
 use keyward_testkit::TestClock;
 
-use crate::fixture::put;
+use crate::fixture::{keys, put};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -20,10 +20,11 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     Read,
+    Listing,
     Removal,
 }
 
-/// A memory engine that others use right after a read or a removal of an entry.
+/// A memory engine that others use right after a read, a listing or a removal of entries.
 #[derive(Clone)]
 struct Shared {
     inner: Memory,
@@ -65,7 +66,13 @@ impl Engine for Shared {
     }
 
     fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
-        self.inner.scan(scan)
+        Box::pin(async move {
+            let page = self.inner.scan(scan).await?;
+            if page.rows.iter().any(|row| is_entry(&row.key)) {
+                self.done(After::Listing).await;
+            }
+            Ok(page)
+        })
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
@@ -130,6 +137,26 @@ async fn what_is_read_of_an_entry_made_anew_counts_although_the_old_one_is_being
             assert!(notes.delete("k").await.unwrap());
             clock.advance(SECOND);
         }
+    }
+}
+
+#[tokio::test]
+async fn as_many_entries_are_cleared_as_were_confirmed_although_others_remove_some() {
+    for tier in [Tier::Atomic, Tier::Recoverable] {
+        let (engine, agents, _) = shared(tier);
+        let notes = notes(&agents, Actor::agent("a"));
+        for n in 0..15 {
+            put(&notes, &format!("{n:02}"), "1").await;
+        }
+        let others = notes.clone();
+        engine.then(After::Listing, async move {
+            for gone in ["00", "01", "02"] {
+                assert!(others.delete(gone).await.unwrap());
+            }
+        });
+        assert_eq!(notes.clear_up_to("", 10).await.unwrap(), 10, "{tier}");
+        assert_eq!(keys(&notes, "", 100).await, ["13", "14"], "{tier}");
+        agents.close().await.unwrap();
     }
 }
 
