@@ -74,7 +74,7 @@ impl Space {
     /// the old one's stays where it is.
     ///
     /// In one commit where the engine can; only the oldest versions go ahead in commits of their own
-    /// if all do not fit one. Elsewhere the new record comes first, and whoever does it again after
+    /// if all do not fit one, and come back if the record then stays. Elsewhere the new record comes first, and whoever does it again after
     /// a crash goes on. There, a unique index that both have would hold the old record against the
     /// new one: that is refused.
     pub async fn relocate(&self, key: &Key, to: &Space, new: &Key) -> Result<Relocated> {

@@ -1,9 +1,17 @@
 //! Versions that history keeps, when their record gets another key.
 
-use keyward_engine::{Limits, Tier};
+use std::sync::Mutex;
+
+use keyward_engine::{
+    BoxFuture, Capabilities, Commit, Engine, Entry, Limits, Outcome, Page, Result, Scan, Stats,
+    Store, Tier,
+};
+use keyward_key::Key;
+use keyward_memory::{Memory, Options};
 use keyward_migrate::{Definition, State};
 use keyward_records::{Draft, Precondition, Records, Written};
 use keyward_stores::{Kind, Place, on_every_engine};
+use keyward_testkit::TestClock;
 
 use crate::crashing::crash_everywhere;
 use crate::fixture::{
@@ -182,4 +190,90 @@ async fn no_version_is_lost_wherever_moving_them_crashed() {
         },
     )
     .await;
+}
+
+/// A memory engine where others do something as soon as versions of `papers:old` were written.
+struct Overtaken {
+    inner: Memory,
+    others: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+impl Engine for Overtaken {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
+        self.inner.get_many(keys)
+    }
+
+    fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
+        self.inner.scan(scan)
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
+        Box::pin(async move {
+            let ahead = "system:history:notes:papers:old";
+            let ahead = commit.writes.iter().any(|it| it.key().to_string().starts_with(ahead));
+            let outcome = self.inner.commit(commit).await?;
+            let others = if ahead { self.others.lock().unwrap().take() } else { None };
+            if let Some(others) = others {
+                others.await;
+            }
+            Ok(outcome)
+        })
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        self.inner.stats()
+    }
+}
+
+const BY_STATE: &str = "papers:{state}:{id}";
+
+/// Moves a record of 250 versions by its state, which is `old`. Others change or delete it after its first versions
+/// went ahead.
+async fn overtaken(deleted: bool) -> Records {
+    let clock = TestClock::new();
+    let inner = Memory::with(Options::tier(Tier::Atomic), clock.clone());
+    let before = records(Store::new(inner.clone()), &clock, &schema(OLD, 300));
+    let state =
+        |n: usize, state: &str| Draft::new(json(&format!(r#"{{"n":{n},"state":"{state}"}}"#)));
+    let notes = operator(&before, "notes");
+    for n in 1..=250 {
+        assert!(notes.put(&key("notes:a"), state(n, "old")).await.unwrap().is_accepted());
+    }
+    let changed = state(251, "new");
+    let others = async move {
+        let written = match deleted {
+            true => notes.delete(&key("notes:a"), Precondition::Any).await,
+            false => notes.put(&key("notes:a"), changed).await,
+        };
+        assert!(written.unwrap().is_accepted());
+    };
+    let store = Store::new(Overtaken { inner, others: Mutex::new(Some(Box::pin(others))) });
+    let limits = Limits { commit_keys_max: 20, ..*store.limits() };
+    let after = records(store.with_limits(limits), &clock, &schema(BY_STATE, 300));
+    let definition = rekey(OLD, BY_STATE, &[("state", "state")]);
+    assert_done(&migrator(&after, &clock).run(definition, |_| ()).await.unwrap());
+    assert!(rows(after.store(), "system:history:notes:papers:old").await.is_empty());
+    after
+}
+
+#[tokio::test]
+async fn versions_that_went_ahead_follow_a_record_that_then_belongs_elsewhere() {
+    let after = overtaken(false).await;
+    let numbers: Vec<u64> =
+        versions(&after, "papers:new:a").await.into_iter().map(|(seq, _)| seq).collect();
+    assert_eq!(numbers, (1..=251).rev().collect::<Vec<u64>>());
+    assert!(rows(after.store(), "system:history:notes:notes").await.is_empty());
+    assert_well(&after).await;
+}
+
+#[tokio::test]
+async fn versions_that_went_ahead_go_back_to_a_record_that_is_then_deleted() {
+    let after = overtaken(true).await;
+    assert!(rows(after.store(), "papers").await.is_empty());
+    // And one that says that it was deleted.
+    assert_eq!(rows(after.store(), "system:history:notes:notes").await.len(), 251);
 }

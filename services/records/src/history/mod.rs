@@ -12,7 +12,7 @@ use keyward_key::{Key, KeyRange, Prefix};
 
 use self::lifetime::{End, end_of_removal};
 pub(crate) use lifetime::prolong;
-pub(crate) use moving::{Going, Moving};
+pub(crate) use moving::{Ahead, Going, Moving, take_back};
 pub use redact::Redaction;
 
 use crate::access::{Act, Admitted};

@@ -10,6 +10,9 @@ use crate::{Error, Result};
 /// How many versions go in one commit at most.
 const TOGETHER_MAX: usize = 100;
 
+/// How often versions are given their old keys again while others change them.
+const TAKE_BACK_ATTEMPTS_MAX: usize = 64;
+
 /// The versions of a record that gets another key, the oldest first.
 pub(crate) struct Moving {
     rows: Vec<Moved>,
@@ -28,8 +31,16 @@ struct Moved {
 pub(crate) enum Going {
     /// With the record, in this commit, which has so many checks more.
     Along(Commit, usize),
-    /// The oldest ones first, by this commit.
-    Ahead(Commit),
+    /// The oldest ones first.
+    Ahead(Ahead),
+}
+
+/// The oldest versions of a record, which go before it does.
+pub(crate) struct Ahead {
+    /// What moves them.
+    pub commit: Commit,
+    /// Their keys before and after, the oldest first.
+    pub keys: Vec<(Key, Key)>,
 }
 
 impl Moving {
@@ -68,11 +79,11 @@ impl Moving {
         self.rows.last().map(|row| row.seq)
     }
 
-    /// Adds them to the record's commit, if they fit there. What cannot fit in any commit is left to
-    /// the store to refuse.
-    pub fn go(&self, commit: Commit, limits: &Limits) -> Result<Going> {
+    /// Adds them to the record's commit, if they fit there beside so many keys and bytes that go along. What cannot
+    /// fit in any commit is left to the store to refuse.
+    pub fn go(&self, commit: Commit, along: (usize, usize), limits: &Limits) -> Result<Going> {
         let (keys, bytes) = (commit.checks.len() + commit.writes.len(), size(&commit));
-        let together = fitting(&self.rows, keys, bytes, limits);
+        let together = fitting(&self.rows, keys + along.0, bytes + along.1, limits);
         // The newest one goes with the record, whose number it has.
         let ahead_max = self.rows.len() - usize::from(!self.partial && !self.rows.is_empty());
         if !self.partial && (together == self.rows.len() || ahead_max == 0) {
@@ -83,8 +94,42 @@ impl Moving {
             let message = "one of its earlier versions is too large to be moved".to_owned();
             return Err(Error::BadChange(message));
         }
-        Ok(Going::Ahead(added(Commit::new(), &self.rows[..ahead])))
+        let rows = &self.rows[..ahead];
+        let keys = rows.iter().map(|row| (row.from.clone(), row.to.clone())).collect();
+        Ok(Going::Ahead(Ahead { commit: added(Commit::new(), rows), keys }))
     }
+}
+
+/// Gives versions that went ahead of a record their old keys again, because the record stays. One that is gone was
+/// dropped meanwhile, and needs nothing. The newest go first, so that whatever stops this leaves older versions ahead
+/// of newer ones, as the moving did.
+pub(crate) async fn take_back(space: &Space, mut keys: Vec<(Key, Key)>) -> Result<()> {
+    let store = &space.shared.store;
+    let mut conflicts = 0;
+    while let Some((first, _)) = keys.last() {
+        if conflicts == TAKE_BACK_ATTEMPTS_MAX {
+            return Err(Error::Contended { key: first.clone(), attempts: conflicts });
+        }
+        let start = keys.len().saturating_sub(TOGETHER_MAX);
+        let (before, after): (Vec<Key>, Vec<Key>) = keys[start..].iter().rev().cloned().unzip();
+        let (free, entries) = (store.get_many(&before).await?, store.get_many(&after).await?);
+        let mut rows = Vec::with_capacity(after.len());
+        for (((to, from), taken), entry) in before.into_iter().zip(after).zip(free).zip(entries) {
+            // A number that another version has by now is that one's.
+            if let (None, Some(entry)) = (taken, entry) {
+                rows.push(Moved { from, seq: seq_of(&to)?, to, entry });
+            }
+        }
+        // Each of them fitted a commit before.
+        let together = fitting(&rows, 0, 0, store.limits()).max(1).min(rows.len());
+        let commit = added(Commit::new(), &rows[..together]);
+        if together > 0 && !store.commit(commit).await?.is_applied() {
+            conflicts += 1;
+        } else if together == rows.len() {
+            keys.truncate(start);
+        }
+    }
+    Ok(())
 }
 
 /// How many of the rows, from the first on, fit a commit beside what it has.

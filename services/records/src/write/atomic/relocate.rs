@@ -12,14 +12,14 @@ use super::{ATTEMPTS_MAX, Backoff, look_again};
 use crate::access::Admitted;
 use crate::catalog::Snapshot;
 use crate::change::{Change, Current, Decision};
-use crate::history::{Going, Moving};
+use crate::history::{Ahead, Going, Moving, take_back};
 use crate::relocate::{Belongs, Relocated, Together};
 use crate::space::Space;
 use crate::{Error, Result};
 
 /// Moves a record to another key, which may be another space's, unless there is a record already or it
 /// does not belong there any more. What goes along is part of the commit that moves it; its versions are
-/// given back.
+/// given back. Versions of a record that does not move after all stay with it, also those that went ahead.
 pub(in crate::write) async fn relocate(
     from: &Space,
     old: &Admitted,
@@ -28,6 +28,29 @@ pub(in crate::write) async fn relocate(
     belongs: &Belongs<'_>,
     along: &Commit,
 ) -> Result<(Relocated, Vec<Option<Version>>)> {
+    let mut ahead = Vec::new();
+    let outcome = follow(&Move { from, old, to, new }, belongs, along, &mut ahead).await;
+    let stays = match &outcome {
+        Ok((relocated, _)) => *relocated != Relocated::Moved,
+        // If the store failed, the record may have moved.
+        Err(error @ Error::Store(_)) => error.is_of_the_record(),
+        Err(_) => true,
+    };
+    if stays {
+        take_back(from, ahead).await?;
+    }
+    outcome
+}
+
+/// Moves a record after those of its versions that have to go ahead, whose keys before and after are added to
+/// `ahead`.
+async fn follow(
+    moves: &Move<'_>,
+    belongs: &Belongs<'_>,
+    along: &Commit,
+    ahead: &mut Vec<(Key, Key)>,
+) -> Result<(Relocated, Vec<Option<Version>>)> {
+    let Move { old, to, new, .. } = moves;
     to.ensure_indexes().await?;
     let shared = &to.shared;
     let mut catalog = shared.catalog.current(&shared.store, &*shared.clock).await?;
@@ -42,11 +65,12 @@ pub(in crate::write) async fn relocate(
         let mut entries = shared.store.get_many(&keys).await?.into_iter();
         let held = [entries.next().flatten(), entries.next().flatten()];
         let (planned, mut commit, mut meanings) =
-            match prepare(from, old, to, new, belongs, held, &catalog).await? {
+            match prepare(moves, belongs, held, &catalog, Size::of(along)).await? {
                 Prepared::Settled(outcome) => return Ok((outcome, Vec::new())),
                 Prepared::Ahead(oldest) => {
                     // What went is no attempt that failed: there are fewer left each time.
-                    if shared.store.commit(oldest).await?.is_applied() {
+                    if shared.store.commit(oldest.commit).await?.is_applied() {
+                        ahead.extend(oldest.keys);
                         attempts -= 1;
                     }
                     continue;
@@ -92,7 +116,8 @@ pub(in crate::write) async fn relocate_together(
     let mut outcomes = Vec::with_capacity(moves.len());
     for (old, new) in moves {
         let held = [entries.next().flatten(), entries.next().flatten()];
-        let prepared = match prepare(from, old, to, new, belongs, held, &catalog).await {
+        let moves = Move { from, old, to, new };
+        let prepared = match prepare(&moves, belongs, held, &catalog, room).await {
             // It is told when it is the first.
             Err(_) if !outcomes.is_empty() => break,
             prepared => prepared?,
@@ -143,8 +168,8 @@ pub(in crate::write) async fn relocate_together(
 enum Prepared {
     /// Nothing.
     Settled(Relocated),
-    /// Its oldest versions go first, by this commit.
-    Ahead(Commit),
+    /// Its oldest versions go first.
+    Ahead(Ahead),
     Commit {
         planned: Plan,
         commit: Commit,
@@ -152,15 +177,21 @@ enum Prepared {
     },
 }
 
-/// What has to be done to move a record, by what both keys hold.
+/// A record's way from one key to another.
+struct Move<'m> {
+    from: &'m Space,
+    old: &'m Admitted,
+    to: &'m Space,
+    new: &'m Admitted,
+}
+
+/// What has to be done to move a record, by what both keys hold. Its commit leaves room for what goes along.
 async fn prepare(
-    from: &Space,
-    old: &Admitted,
-    to: &Space,
-    new: &Admitted,
+    &Move { from, old, to, new }: &Move<'_>,
     belongs: &Belongs<'_>,
     held: [Option<Entry>; 2],
     catalog: &Arc<Snapshot>,
+    along: Size,
 ) -> Result<Prepared> {
     let current = |key: &Key, entry: Option<Entry>| {
         entry.map(|entry| Current::new(key.clone(), entry)).transpose()
@@ -208,7 +239,7 @@ async fn prepare(
     let planned = Plan { steps };
     let Assembled { commit, mut meanings, .. } = planned.assemble(to, catalog)?;
     let Some(moving) = moving else { return Ok(Prepared::Commit { planned, commit, meanings }) };
-    match moving.go(commit, to.shared.store.limits())? {
+    match moving.go(commit, (along.keys, along.bytes), to.shared.store.limits())? {
         Going::Along(commit, checks) => {
             meanings.extend(std::iter::repeat_with(|| Meaning::History).take(checks));
             Ok(Prepared::Commit { planned, commit, meanings })
