@@ -1,15 +1,15 @@
 //! Places in a box.
 
-use keyward_engine::Scan;
-use keyward_key::Key;
+use keyward_engine::{Row, Scan};
+use keyward_key::{Key, KeyRange};
 
-use crate::Result;
 use crate::geo::{BoundingBox, RANGES_MAX};
 use crate::page_bytes::PageBytes;
 use crate::place_query::PlaceQuery;
 use crate::places::stored_point;
 use crate::query::{Answer, Found, Read};
 use crate::space::Space;
+use crate::{Error, Result};
 
 /// A question for the places of an index that lie in a box, in the order of their geohashes.
 pub type Within = PlaceQuery<BoundingBox>;
@@ -45,11 +45,28 @@ impl Space {
                 let budget = within.budget.saturating_sub(answer.read.entries);
                 let missing = (within.limit - answer.records.len()).min(bytes.rows());
                 let rows = missing.max(ahead).min(budget);
-                let page = self.shared.store.scan(&Scan::new(range.clone()).limit(rows)).await?;
-                answer.read.entries += page.rows.len();
-                more = page.next.is_some();
-                let mut found = Found::with_capacity(page.rows.len());
-                for row in page.rows {
+                let (rows, goes_on) = match self.is_ordered() {
+                    true => {
+                        let scan = Scan::new(range.clone()).limit(rows);
+                        let page = self.shared.store.scan(&scan).await?;
+                        (page.rows, page.next.is_some())
+                    }
+                    false => match (self.sorted_rows(&range, budget).await?, &position) {
+                        (Some(rows), _) => (rows, false),
+                        // The next page begins with this range, and has the whole budget for it.
+                        (None, Some(position)) if answer.read.entries > 0 => {
+                            return self.ended_at(position, within, answer).await;
+                        }
+                        (None, _) => {
+                            let (found, limit) = (answer.records.len(), within.limit);
+                            return Err(Error::TooExpensive { entries: budget, found, limit });
+                        }
+                    },
+                };
+                answer.read.entries += rows.len();
+                more = goes_on;
+                let mut found = Found::with_capacity(rows.len());
+                for row in rows {
                     position = Some(row.key.clone());
                     range = range.after(&row.key);
                     let place = row.entry.as_ref().and_then(|entry| stored_point(&entry.value));
@@ -87,13 +104,36 @@ impl Space {
                 let full = answer.records.len() >= within.limit || bytes.is_full();
                 let spent = answer.read.entries >= within.budget;
                 if let (true, Some(position)) = (full || spent, &position) {
-                    let question = self.place_question("within", within).await?;
-                    let now = self.shared.clock.now();
-                    answer.next = Some(question.cursor(position.as_bytes(), now));
-                    return Ok(answer);
+                    return self.ended_at(position, within, answer).await;
                 }
             }
         }
         Ok(answer)
+    }
+
+    /// A page after which there may be more.
+    async fn ended_at(&self, position: &Key, within: &Within, answer: Answer) -> Result<Answer> {
+        let question = self.place_question("within", within).await?;
+        let next = question.cursor(position.as_bytes(), self.shared.clock.now());
+        Ok(Answer { next: Some(next), ..answer })
+    }
+
+    /// All rows of a range in the order of their keys, from an engine that gives them in any order: only so can a
+    /// page end between them. `None` if there are more than `budget`.
+    async fn sorted_rows(&self, range: &KeyRange, budget: usize) -> Result<Option<Vec<Row>>> {
+        let mut rows = Vec::new();
+        let mut scan = Scan::new(range.clone());
+        loop {
+            scan.limit = (budget - rows.len()).max(1);
+            let page = self.shared.store.scan(&scan).await?;
+            rows.extend(page.rows);
+            match page.next {
+                None if rows.len() <= budget => break,
+                Some(next) if rows.len() < budget => scan.after = Some(next),
+                _ => return Ok(None),
+            }
+        }
+        rows.sort_by(|one, other| one.key.cmp(&other.key));
+        Ok(Some(rows))
     }
 }

@@ -277,7 +277,7 @@ impl Space {
         if self.is_ordered() { ROWS_AHEAD } else { 0 }
     }
 
-    fn is_ordered(&self) -> bool {
+    pub(crate) fn is_ordered(&self) -> bool {
         self.shared.store.capabilities().scan_order == keyward_engine::ScanOrder::Ordered
     }
 }

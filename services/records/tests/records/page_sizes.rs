@@ -1,11 +1,15 @@
 //! Pages that end after so many bytes, and go on from their cursors.
 
-use keyward_engine::Tier;
-use keyward_key::Bindings;
+use keyward_engine::{
+    BoxFuture, Capabilities, Commit, Engine, Entry, Order, Outcome, Page, Put, Result, Scan,
+    ScanOrder, Stats, Tier,
+};
+use keyward_key::{Bindings, Key};
+use keyward_memory::Memory;
 use keyward_records::geo::{BoundingBox, Circle, Point};
-use keyward_records::{Caller, Draft, Near, Query, Record, Space, Within};
+use keyward_records::{Caller, Draft, Filter, Near, Query, Record, Records, Space, Within};
 
-use crate::fixture::{declare, draft, key, memory};
+use crate::fixture::{declare, draft, json, key, memory};
 
 const PLACES: &str = r#"
 [stores.app]
@@ -35,12 +39,18 @@ const PAGE_BYTES: usize = 9_500;
 fn place(n: usize) -> Draft {
     let lat = 52.5 + n as f64 / 1e4;
     let text = "x".repeat(VALUE_BYTES - 100);
-    draft(&format!(r#"{{"lat":{lat},"lon":13.4,"kind":"a","tags":["t","u"],"text":"{text}"}}"#))
+    let fifth = n % 5;
+    draft(&format!(
+        r#"{{"lat":{lat},"lon":13.4,"kind":"a","tags":["t","u"],"fifth":{fifth},"text":"{text}"}}"#
+    ))
 }
 
 async fn places() -> Space {
     let (memory, clock) = memory(Tier::Atomic);
-    let records = declare(memory, &clock, PLACES);
+    places_of(declare(memory, &clock, PLACES)).await
+}
+
+async fn places_of(records: Records) -> Space {
     let places = records.space("places", &Caller::user("ada")).unwrap();
     for n in 0..MANY {
         let _ = places.put(&key(&format!("shared:places:p{n:03}")), place(n)).await.unwrap();
@@ -74,21 +84,132 @@ async fn pages_of_queries_end_after_so_many_bytes() {
         ("an index", Query::index("by_kind").equal("a")),
         ("a multi index", Query::index("by_tag").between("t", "u")),
     ] {
-        let mut query = query.limit(1_000).bytes_max(PAGE_BYTES);
-        let mut found = Vec::new();
-        loop {
-            let page = places.query(&query).await.unwrap();
-            check(&page.records, page.next.is_none(), what);
-            found.extend(keys(&page.records));
-            let Some(next) = page.next else { break };
-            query = query.after(Some(next));
+        for order in [Order::Ascending, Order::Descending] {
+            let mut query = query.clone().limit(1_000).bytes_max(PAGE_BYTES);
+            let mut expected = expected();
+            if order == Order::Descending {
+                query = query.descending();
+                expected.reverse();
+            }
+            let mut found = Vec::new();
+            loop {
+                let page = places.query(&query).await.unwrap();
+                check(&page.records, page.next.is_none(), what);
+                found.extend(keys(&page.records));
+                let Some(next) = page.next else { break };
+                query = query.after(Some(next));
+            }
+            assert_eq!(found, expected, "{what} {order:?}");
         }
-        assert_eq!(found, expected(), "{what}");
     }
     // Fields that are left out do not count.
     let query = Query::index("by_kind").limit(1_000).bytes_max(PAGE_BYTES);
     let narrow = places.query(&query.field("kind".parse().unwrap())).await.unwrap();
     assert_eq!((narrow.records.len(), narrow.next), (MANY, None));
+}
+
+#[tokio::test]
+async fn pages_end_after_so_many_bytes_of_what_a_filter_leaves() {
+    let places = places().await;
+    let filter = Filter::parse(r#"{"fifth":3}"#).unwrap();
+    let expected: Vec<String> = expected().into_iter().skip(3).step_by(5).collect();
+    for query in [Query::key(Bindings::new()).allow_scan(), Query::index("by_kind").equal("a")] {
+        // Three of them reach the bound, and more than these are read at once.
+        let mut query = query.filter(filter.clone()).limit(1_000).bytes_max(2_500);
+        let (mut found, mut dropped) = (Vec::new(), 0);
+        loop {
+            let page = places.query(&query).await.unwrap();
+            assert!(page.records.len() <= 3, "{}", page.records.len());
+            assert!(page.next.is_none() || page.records.len() == 3, "{}", page.records.len());
+            dropped += page.read.dropped;
+            found.extend(keys(&page.records));
+            let Some(next) = page.next else { break };
+            query = query.after(Some(next));
+        }
+        assert_eq!((found, dropped), (expected.clone(), MANY - MANY / 5), "{:?}", query.by);
+    }
+}
+
+#[tokio::test]
+async fn metadata_counts_towards_the_bytes_of_a_page() {
+    let places = places().await;
+    let metadata = json(&format!(r#"{{"note":"{}"}}"#, "y".repeat(4_000)));
+    for n in 0..MANY {
+        let draft = place(n).with_metadata(metadata.clone());
+        let _ = places.put(&key(&format!("shared:places:p{n:03}")), draft).await.unwrap();
+    }
+    for query in [Query::key(Bindings::new()), Query::index("by_kind").equal("a")] {
+        let page = places.query(&query.limit(1_000).bytes_max(PAGE_BYTES)).await.unwrap();
+        assert_eq!(keys(&page.records), expected()[..2]);
+        assert!(page.next.is_some());
+    }
+}
+
+/// A memory engine whose rows come in another order than that of their keys.
+struct Disordered {
+    inner: Memory,
+    capabilities: Capabilities,
+}
+
+impl Engine for Disordered {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
+        self.inner.get_many(keys)
+    }
+
+    fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
+        let scan = Scan { order: Order::Descending, ..scan.clone() };
+        Box::pin(async move { self.inner.scan(&scan).await })
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
+        self.inner.commit(commit)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        self.inner.stats()
+    }
+}
+
+#[tokio::test]
+async fn pages_have_every_record_once_where_rows_have_no_order() {
+    let (inner, clock) = memory(Tier::Recoverable);
+    let mut capabilities = inner.capabilities().clone();
+    capabilities.scan_order = ScanOrder::Unordered;
+    let schema = PLACES.replace("history = 60\n", "");
+    let engine = Disordered { inner, capabilities };
+    let places = places_of(declare(engine, &clock, &schema)).await;
+    let area = BoundingBox::new(52.4, 13.3, 52.6, 13.5).unwrap();
+    for (limit, bytes_max, budget) in
+        [(1_000, PAGE_BYTES, 10_000), (7, usize::MAX, 10_000), (1_000, usize::MAX, MANY + 1)]
+    {
+        let within = Within::new("geo", area).limit(limit).bytes_max(bytes_max);
+        let mut within = within.budget(budget);
+        let mut found = Vec::new();
+        loop {
+            let page = places.within(&within).await.unwrap();
+            found.extend(keys(&page.records));
+            let Some(next) = page.next else { break };
+            within = within.after(Some(next));
+        }
+        found.sort();
+        assert_eq!(found, expected(), "within {limit} {bytes_max} {budget}");
+    }
+    for query in [Query::key(Bindings::new()), Query::index("by_kind").equal("a")] {
+        let mut query = query.limit(1_000).bytes_max(PAGE_BYTES);
+        let mut found = Vec::new();
+        loop {
+            let page = places.query(&query).await.unwrap();
+            found.extend(keys(&page.records));
+            let Some(next) = page.next else { break };
+            query = query.after(Some(next));
+        }
+        found.sort();
+        assert_eq!(found, expected(), "{:?}", query.by);
+    }
 }
 
 #[tokio::test]
@@ -167,4 +288,23 @@ async fn no_more_records_are_removed_than_were_confirmed() {
     assert_eq!(keys(&left), expected()[45..]);
     assert_eq!(places.delete_prefix_up_to(Bindings::new(), 0).await.unwrap(), 0);
     assert_eq!(places.delete_prefix(Bindings::new()).await.unwrap(), MANY - 45);
+}
+
+#[tokio::test]
+async fn as_many_records_are_removed_as_were_confirmed_whatever_lies_between_them() {
+    let (memory, clock) = memory(Tier::Recoverable);
+    let records = declare(memory, &clock, &PLACES.replace("history = 60\n", ""));
+    let places = records.space("places", &Caller::user("ada")).unwrap();
+    // What writers leave behind that died before they made their records.
+    for n in 0..3 {
+        let marker = json(r#"{"$keyward":{"marker":true}}"#);
+        let put = Put { value: json("null"), metadata: Some(marker), expiry: None };
+        records.store().put(key(&format!("shared:places:a{n}")), put).await.unwrap();
+    }
+    for n in 0..12 {
+        let _ = places.put(&key(&format!("shared:places:p{n:03}")), place(n)).await.unwrap();
+    }
+    assert_eq!(places.delete_prefix_up_to(Bindings::new(), 10).await.unwrap(), 10);
+    let left = places.query(&Query::index("by_kind")).await.unwrap().records;
+    assert_eq!(keys(&left), expected()[10..12]);
 }
