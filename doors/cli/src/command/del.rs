@@ -23,7 +23,7 @@ const COMMIT_KEYS: usize = 1_000;
 ///
 /// Says of each key whether it was there; deleting what is not there is no error. With --prefix
 /// everything below a prefix is deleted: first it is counted, then you are asked, or told to repeat
-/// the command with --yes.
+/// the command with --yes. Without --yes, no more keys are deleted than were counted.
 ///
 /// Records of a schema, agents' entries and Keyward's own keys are refused: keyward record delete and
 /// keyward agent delete remove those. A prefix with such a key below it is left as it is.
@@ -122,6 +122,8 @@ async fn delete_prefix(
 ) -> Result {
     let range = KeyRange::under(prefix);
     let mut found = None;
+    // Keys that come after the question were not confirmed.
+    let mut most = u64::MAX;
     // A key that must stay is found before anything is deleted.
     if !yes || guard.is_active() {
         let counting = Progress::counted("counting", "keys", None, output);
@@ -134,15 +136,18 @@ async fn delete_prefix(
             counting.advance(keys.len() as u64);
         }
         drop(counting);
-        if count > 0 && !yes {
-            confirm(&format!("{} {}", counted(count), super::below(prefix)), output)?;
+        if !yes {
+            most = count;
+            if count > 0 {
+                confirm(&format!("{} {}", counted(count), super::below(prefix)), output)?;
+            }
         }
         found = Some(count);
     }
 
     let progress = Progress::counted("deleting", "keys", found, output);
     let mut deleted = 0;
-    let result = delete_range(store, range, &mut deleted, &progress).await;
+    let result = delete_range(store, range, most, &mut deleted, &progress).await;
     drop(progress);
     result.map_err(|failure| {
         let gone = counted(deleted);
@@ -155,9 +160,11 @@ async fn delete_prefix(
     writeln!(output, "deleted {} {}", counted(deleted), super::below(prefix))
 }
 
+/// Deletes the keys of a range, at most so many.
 async fn delete_range(
     store: &Store,
     range: KeyRange,
+    most: u64,
     deleted: &mut u64,
     progress: &Progress,
 ) -> Result {
@@ -165,7 +172,11 @@ async fn delete_range(
     let mut pages = Pages::new(store, range, Want::Keys);
     while let Some(rows) = pages.next().await? {
         let keys: Vec<Key> = rows.into_iter().map(|row| row.key).collect();
-        for some in batches(&keys, store.limits()) {
+        let left = usize::try_from(most - *deleted).unwrap_or(usize::MAX);
+        if left == 0 {
+            break;
+        }
+        for some in batches(&keys[..keys.len().min(left)], store.limits()) {
             if interrupt.pressed() {
                 return Err(Failure::interrupted("interrupted"));
             }

@@ -1,5 +1,7 @@
 //! put, get and del.
 
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -217,6 +219,47 @@ fn a_prefix_is_deleted_only_after_a_yes_and_then_past_one_page() {
     );
     // With nothing to delete there is nothing to ask.
     assert_eq!(kw.ok(&["del", "--prefix", "item"]), "deleted 0 keys below item:\n");
+}
+
+/// In a terminal, which util-linux's `script` makes.
+#[cfg(target_os = "linux")]
+#[test]
+fn deleting_a_prefix_after_a_yes_takes_no_more_keys_than_were_counted() {
+    let kw = Sandbox::filled("item", 10);
+    let command = format!("{} del --prefix item", env!("CARGO_BIN_EXE_keyward"));
+    let direct = kw.command(&[]);
+    let environment: Vec<_> = direct
+        .get_envs()
+        .map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned)))
+        .collect();
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &command, "/dev/null"]).current_dir(kw.path("."));
+    for (name, value) in environment {
+        match value {
+            Some(value) => terminal.env(name, value),
+            None => terminal.env_remove(name),
+        };
+    }
+    let terminal = terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut terminal = terminal.expect("script (of util-linux) is installed");
+    let (mut input, mut output) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let mut told = Vec::new();
+    while !String::from_utf8_lossy(&told).contains("[y/N] ") {
+        let mut bytes = [0; 1024];
+        let read = output.read(&mut bytes).unwrap();
+        assert!(read > 0, "{}", String::from_utf8_lossy(&told));
+        told.extend_from_slice(&bytes[..read]);
+    }
+    assert!(String::from_utf8_lossy(&told).contains("Delete 10 keys below item:?"));
+    for n in 10..15 {
+        kw.ok(&["put", &format!("item:{n:06}"), "1"]);
+    }
+    input.write_all(b"y\n").unwrap();
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert!(terminal.wait().unwrap().success(), "{rest}");
+    assert!(rest.contains("deleted 10 keys below item:"), "{rest}");
+    assert_eq!(kw.ok(&["ls", "item"]).lines().count(), 5);
 }
 
 #[test]
