@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use keyward_engine::{Commit, Expect, Json, Version};
 
-use crate::inspect::{Listing, page};
+use crate::inspect::{Listing, Part, page};
 use crate::job::{self, Record};
 use crate::moment::Moment;
 use crate::queue::{Committed, TRIES};
@@ -65,17 +65,27 @@ impl Queue {
 
     /// One page of the dead letters, by id.
     pub async fn dead_letters(&self, listing: &Listing) -> Result<Vec<DeadLetter>> {
+        Ok(self.dead_letters_part(listing, usize::MAX).await?.items)
+    }
+
+    /// The same, ending with the dead letter that brings the page to `bytes_max`.
+    pub async fn dead_letters_part(
+        &self,
+        listing: &Listing,
+        bytes_max: usize,
+    ) -> Result<Part<DeadLetter>> {
         let places = &self.inner.places;
         let rows = page(
             self,
             places.dead_letters_range(),
             listing.after.as_deref().map(|id| places.dead_letter(id)),
-            listing.limit,
+            (listing.limit, bytes_max),
             |key| places.id_of_dead_letter(key),
             |_| true,
         );
-        let rows = rows.await?;
-        Ok(rows.into_iter().map(|(id, row, _)| DeadLetter::new(id, row)).collect())
+        let Part { items, next } = rows.await?;
+        let items = items.into_iter().map(|(id, row)| DeadLetter::new(id, row)).collect();
+        Ok(Part { items, next })
     }
 
     /// Puts a dead letter back in line, with its attempts counted anew. Its history stays.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use keyward_engine::{Commit, Cursor, Json, List, Listed, Put, Scan, Store, Version, Want};
+use keyward_engine::{Commit, Cursor, Json, List, Listed, PageBytes, Put, Scan, Store, Want};
 use keyward_key::{Key, KeyRange, Prefix};
 
 use crate::enqueue::json;
@@ -12,6 +12,15 @@ use crate::moment::Moment;
 use crate::queue::{Committed, TRIES};
 use crate::row::{Row, State};
 use crate::{Error, Queue, Result};
+
+/// A part of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part<T> {
+    /// What it shows, by id.
+    pub items: Vec<T>,
+    /// The id after which there may be more; none at the end.
+    pub next: Option<String>,
+}
 
 /// Which page to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,17 +121,27 @@ impl Queue {
 
     /// One page of the messages, by id.
     pub async fn list(&self, listing: &Listing) -> Result<Vec<QueuedMessage>> {
+        Ok(self.list_part(listing, usize::MAX).await?.items)
+    }
+
+    /// The same, ending with the message that brings the page to `bytes_max`.
+    pub async fn list_part(
+        &self,
+        listing: &Listing,
+        bytes_max: usize,
+    ) -> Result<Part<QueuedMessage>> {
         let places = &self.inner.places;
         let rows = page(
             self,
             places.rows_range(),
             listing.after.as_deref().map(|id| places.row(id)),
-            listing.limit,
+            (listing.limit, bytes_max),
             |key| places.id_of_row(key),
             |row| listing.state.is_none_or(|state| row.state == state),
         );
-        let rows = rows.await?;
-        Ok(rows.into_iter().map(|(id, row, _)| QueuedMessage::new(id, row)).collect())
+        let Part { items, next } = rows.await?;
+        let items = items.into_iter().map(|(id, row)| QueuedMessage::new(id, row)).collect();
+        Ok(Part { items, next })
     }
 
     /// The first messages in line, in their order, without claiming them.
@@ -267,29 +286,35 @@ pub(crate) async fn page(
     queue: &Queue,
     range: KeyRange,
     after: Option<Key>,
-    limit: usize,
+    (limit, bytes_max): (usize, usize),
     id_of: impl Fn(&Key) -> Option<String>,
     wanted: impl Fn(&Row) -> bool,
-) -> Result<Vec<(String, Row, Version)>> {
+) -> Result<Part<(String, Row)>> {
     let limit = limit.clamp(1, Queue::LIST_MAX);
     let mut cursor = after.map(|key| Cursor::after_key(&key));
-    let mut rows = Vec::new();
+    let mut bytes = PageBytes::new(bytes_max);
+    let mut items = Vec::new();
     loop {
-        let scan = Scan::new(range.clone()).limit(limit).after(cursor);
+        let scan = Scan::new(range.clone()).limit(limit.min(bytes.rows_to_read())).after(cursor);
         let page = queue.store().scan(&scan).await?;
-        for found in page.rows {
+        let mut read = page.rows.into_iter();
+        while let Some(found) = read.next() {
             let (Some(id), Some(entry)) = (id_of(&found.key), found.entry) else { continue };
             let Ok(row) = queue.decode(&found.key, &entry) else { continue };
-            if wanted(&row) {
-                rows.push((id, row, entry.version));
+            if !wanted(&row) {
+                continue;
             }
-            if rows.len() == limit {
-                return Ok(rows);
+            bytes.add_entry(&entry);
+            items.push((id, row));
+            if items.len() == limit || bytes.is_full() {
+                let is_more = read.len() > 0 || page.next.is_some();
+                let next = items.last().filter(|_| is_more).map(|(id, _)| id.clone());
+                return Ok(Part { items, next });
             }
         }
         cursor = page.next;
         if cursor.is_none() {
-            return Ok(rows);
+            return Ok(Part { items, next: None });
         }
     }
 }

@@ -46,6 +46,17 @@ impl Status {
         !matches!(self, Self::Activity(_))
     }
 
+    /// About how many bytes it has where it is shown.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Activity(Activity { name, detail, .. }) => {
+                name.len() + detail.as_ref().map_or(0, String::len)
+            }
+            Self::Result(result) => result.len(),
+            Self::Trace(trace) => trace.kind.len() + trace.message.len(),
+        }
+    }
+
     /// The status with its tag, as JSON: `{"activity":{…}}`, `{"result":…}` or `{"trace":{…}}`.
     pub fn to_json(&self) -> Result<Json> {
         Stored::of(self).and_then(|stored| json(&stored))

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures_util::stream;
 use keyward_engine::{
-    BoxStream, Clock, Commit, Cursor, Error as StoreError, Expect, Json, Scan, Store, Version,
+    BoxStream, Clock, Commit, Cursor, Error as StoreError, Expect, Json, PageBytes, Scan, Store,
+    Version,
 };
 
 use crate::follow::Watching;
@@ -14,7 +15,7 @@ use crate::job::{self, Record, Trace};
 use crate::moment::millis;
 use crate::queue::{Committed, TRIES};
 use crate::row::{JobTag, Row};
-use crate::{Error, Job, Message, Metrics, Options, Queue, Result, Status};
+use crate::{Error, Job, Message, Metrics, Options, Part, Queue, Result, Status};
 
 /// The jobs of a store: messages of its queues whose course and result are kept.
 #[derive(Debug, Clone)]
@@ -302,24 +303,47 @@ impl Jobs {
     /// One page of the jobs, by id: at most `limit` after the id `after`. What a job is doing is read
     /// with it.
     pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Job>> {
+        Ok(self.list_part(after, limit, usize::MAX).await?.items)
+    }
+
+    /// The same, ending with the job that brings the page to `bytes_max`.
+    pub async fn list_part(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<Part<Job>> {
         let limit = limit.clamp(1, Self::LIST_MAX);
         let mut cursor = after.map(job::key).transpose()?.map(|key| Cursor::after_key(&key));
-        let mut jobs = Vec::new();
+        let mut bytes = PageBytes::new(bytes_max);
+        let mut items: Vec<Job> = Vec::new();
         loop {
-            let scan = Scan::new(job::range()).limit(limit - jobs.len()).after(cursor).keys_only();
+            let scan = Scan::new(job::range()).limit(limit - items.len()).after(cursor).keys_only();
             let page = self.store.scan(&scan).await?;
-            for row in page.rows.iter().filter(|row| row.key.depth() == 2) {
+            let mut read = page.rows.iter();
+            while let Some(row) = read.next() {
+                if row.key.depth() != 2 {
+                    continue;
+                }
                 let id = row.key.segments().nth(1).unwrap_or_default().into_owned();
                 match self.get(&id).await {
-                    Ok(job) => jobs.extend(job),
+                    Ok(Some(job)) => {
+                        bytes.add(job.status.bytes());
+                        items.push(job);
+                    }
                     // Others may keep something else at such a key.
-                    Err(Error::Damaged { .. }) => {}
+                    Ok(None) | Err(Error::Damaged { .. }) => continue,
                     Err(error) => return Err(error),
+                }
+                if items.len() >= limit || bytes.is_full() {
+                    let is_more = read.len() > 0 || page.next.is_some();
+                    let next = items.last().filter(|_| is_more).map(|job| job.id.clone());
+                    return Ok(Part { items, next });
                 }
             }
             cursor = page.next;
-            if cursor.is_none() || jobs.len() >= limit {
-                return Ok(jobs);
+            if cursor.is_none() {
+                return Ok(Part { items, next: None });
             }
         }
     }

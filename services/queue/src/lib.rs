@@ -71,7 +71,7 @@ pub use claim::{Claimant, Claims};
 pub use dead::{DeadLetter, Requeued};
 pub use error::{Error, Result};
 pub use failure::Failure;
-pub use inspect::{Count, Listing, QueueStats, QueuedMessage, queue_names};
+pub use inspect::{Count, Listing, Part, QueueStats, QueuedMessage, queue_names};
 pub use job::{Activity, Job, Progress, Status, Trace};
 pub use jobs::{Cancelled, JobOptions, Jobs, Submitted};
 pub use message::{Enqueued, Message};

@@ -21,7 +21,7 @@ impl Store {
             return Ok(page);
         }
         let (mut at, mut after) = match &scan.after {
-            Some(cursor) => position(cursor)?,
+            Some(cursor) => position(cursor, pieces.len())?,
             None => (0, None),
         };
         let limit = scan.limit.min(self.limits.scan_rows_max);
@@ -45,6 +45,21 @@ impl Store {
             at += 1;
         }
         Ok(Page { rows, next: None })
+    }
+
+    /// The cursor with which the same [`Store::scan_without`] goes on after one of its rows, for who takes only
+    /// some rows of a page. None on engines that keep no order, whose pages are taken whole.
+    pub fn cursor_after(&self, key: &Key, scan: &Scan, without: &[Key]) -> Option<Cursor> {
+        if self.capabilities().scan_order == ScanOrder::Unordered {
+            return None;
+        }
+        let pieces = pieces(&scan.range, without, scan.order);
+        let after = Cursor::after_key(key);
+        if pieces.len() == 1 && pieces.first() == Some(&scan.range) {
+            return Some(after);
+        }
+        let piece = pieces.iter().position(|piece| piece.contains(key))?;
+        Some(cursor(piece, Some(&after)))
     }
 }
 
@@ -91,12 +106,16 @@ fn cursor(piece: usize, after: Option<&Cursor>) -> Cursor {
     Cursor::new(bytes)
 }
 
-fn position(cursor: &Cursor) -> Result<(usize, Option<Cursor>)> {
+/// Where a page goes on: in which of so many pieces, and where in it.
+fn position(cursor: &Cursor, pieces: usize) -> Result<(usize, Option<Cursor>)> {
     let refused =
         || Error::invalid("the cursor does not belong to a scan that leaves out the same");
     let (tag, rest) = cursor.as_bytes().split_first().ok_or_else(refused)?;
     let (piece, within) = rest.split_first_chunk::<4>().ok_or_else(refused)?;
     let piece = u32::from_be_bytes(*piece) as usize;
+    if piece >= pieces {
+        return Err(refused());
+    }
     match *tag {
         START if within.is_empty() => Ok((piece, None)),
         AFTER => Ok((piece, Some(Cursor::new(within.to_vec())))),

@@ -133,6 +133,22 @@ async fn what_is_left_out_is_neither_listed_nor_scanned_in_either_direction() {
 }
 
 #[tokio::test]
+async fn a_cursor_in_a_piece_that_is_not_there_is_refused() {
+    let store = store().await;
+    // Two pieces: before b1, and after it.
+    let without = [Key::parse("b1").unwrap()];
+    let at = |piece: u8| {
+        let cursor = Cursor::new(vec![b's', 0, 0, 0, piece]);
+        Scan::new(KeyRange::all()).after(Some(cursor))
+    };
+    assert!(!store.scan_without(&at(1), &without).await.unwrap().rows.is_empty());
+    for piece in [2, 255] {
+        let error = store.scan_without(&at(piece), &without).await.unwrap_err();
+        assert!(error.to_string().contains("cursor"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_left_out_is_not_read() {
     /// Fails on a scan that comes upon a key below `hidden`.
     struct Watched(Memory);

@@ -3,7 +3,8 @@
 use keyward::queue::{DeadLetter, Listing, Requeued};
 
 use super::once::{Made, Once, once};
-use super::queues::{Paged, Paging, after, next, question, queue, reach, touch};
+use super::queries::PAGE_BYTES_MAX;
+use super::queues::{Paged, Paging, after, paged, question, queue, reach, touch};
 use crate::auth::{Identity, Need};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -45,10 +46,8 @@ async fn page(
     let question = question(who, served, &["dead-letters", &served.name, name]).await?;
     let after = after(served, &question, paging)?;
     let listing = Listing { after, limit: paging.limit, state: None };
-    let items = queue.dead_letters(&listing).await?;
-    let last = items.last().map(|dead| dead.id.as_str());
-    let next = next(served, &question, paging, items.len(), last);
-    Ok(Paged { items, next })
+    let part = queue.dead_letters_part(&listing, PAGE_BYTES_MAX).await?;
+    Ok(paged(served, &question, part))
 }
 
 /// Puts a dead letter back in line.

@@ -4,11 +4,12 @@ use keyward::locks::{Ticket, present};
 use keyward::records::Merge;
 use keyward::rules::hidden_below;
 use keyward::{
-    Commit, Cursor, Entry, Expect, Expiry, Json, Key, List, Listed, Order, Outcome, Prefix, Put,
-    Row, Scan, Store, Version, Want,
+    Commit, Cursor, Entry, Expect, Expiry, Json, Key, List, Listed, Order, Outcome, PageBytes,
+    Prefix, Put, Row, Scan, Store, Version, Want,
 };
 
 use super::locks::{Fenced, Roots};
+use super::queries::PAGE_BYTES_MAX;
 use super::reach::{admit, admit_prefix};
 use super::sight::Sight;
 use crate::app::App;
@@ -17,10 +18,6 @@ use crate::idempotency::{Mark, Replay};
 use crate::problem::{Problem, Result};
 use crate::stores::Served;
 
-/// How many entries with values are read before anything is known of their size.
-const FIRST_ROWS: usize = 32;
-/// How large a page with values grows before it ends; the entries read last come on top.
-const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How often a patch is tried when others change the same entry.
 const PATCH_TRIES: usize = 16;
 
@@ -289,23 +286,30 @@ async fn read_page(
         let mut scan =
             Scan { range, after, limit: listing.limit, order: listing.order, want: Want::Entries };
         let mut rows = Vec::new();
-        let (mut bytes, mut fitting) = (0, FIRST_ROWS);
+        let mut bytes = PageBytes::new(PAGE_BYTES_MAX);
         // Some at a time, so that a page of large entries ends when it is large.
         loop {
-            scan.limit = (listing.limit - rows.len()).min(fitting);
+            scan.limit = (listing.limit - rows.len()).min(bytes.rows_to_read());
             let page = store.scan_without(&scan, &without).await?;
             scan.after = page.next;
-            for row in page.rows {
+            let mut read = page.rows.into_iter();
+            while let Some(row) = read.next() {
                 let Some(entry) = present(row.entry) else { continue };
-                bytes += entry.value.len();
+                bytes.add_entry(&entry);
+                let cut = match bytes.is_full() && read.len() > 0 {
+                    true => store.cursor_after(&row.key, &scan, &without),
+                    false => None,
+                };
                 rows.push(Item::Row(Row { key: row.key, entry: Some(entry) }));
+                if cut.is_some() {
+                    scan.after = cut;
+                    break;
+                }
             }
-            let is_full = rows.len() >= listing.limit || bytes >= PAGE_BYTES_MAX;
+            let is_full = rows.len() >= listing.limit || bytes.is_full();
             if is_full || scan.after.is_none() {
                 break (rows, scan.after);
             }
-            let average = bytes / rows.len().max(1);
-            fitting = ((PAGE_BYTES_MAX - bytes) / average.max(1)).max(1);
         }
     } else {
         let list = List {

@@ -5,7 +5,8 @@ use keyward::queue::{Cancelled, Job, JobOptions, Jobs, Status, Submitted};
 use keyward::{Json, Key};
 
 use super::once::{Made, Once, once};
-use super::queues::{Paged, Paging, after, next, question, reach, refuse_tasks};
+use super::queries::PAGE_BYTES_MAX;
+use super::queues::{Paged, Paging, after, paged, question, reach, refuse_tasks};
 use crate::auth::{Identity, Need};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -63,10 +64,9 @@ pub(crate) async fn show(who: &Identity, served: &Served, id: &str) -> Result<Jo
 pub(crate) async fn list(who: &Identity, served: &Served, paging: &Paging) -> Result<Paged<Job>> {
     let jobs = reach(who, served, Need::Read)?;
     let question = question(who, served, &["jobs", &served.name]).await?;
-    let items = jobs.list(after(served, &question, paging)?.as_deref(), paging.limit).await?;
-    let last = items.last().map(|job| job.id.as_str());
-    let next = next(served, &question, paging, items.len(), last);
-    Ok(Paged { items, next })
+    let after = after(served, &question, paging)?;
+    let part = jobs.list_part(after.as_deref(), paging.limit, PAGE_BYTES_MAX).await?;
+    Ok(paged(served, &question, part))
 }
 
 /// Cancels a job: `cancelled`, or `finished` if it had ended before.

@@ -7,7 +7,8 @@ use keyward::{Commit, Json};
 
 use super::commits::{self, Committed};
 use super::once::{Made, Once, once};
-use super::queues::{Paged, Paging, after, next, question, queue, reach, refuse_tasks, touch};
+use super::queries::PAGE_BYTES_MAX;
+use super::queues::{Paged, Paging, after, paged, question, queue, reach, refuse_tasks, touch};
 use crate::auth::{Identity, Need};
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
@@ -110,11 +111,10 @@ pub(crate) async fn list(
         // What is read for a page is bounded, so what is left out makes it shorter.
         state: None,
     };
-    let mut items = queue.list(&listing).await?;
-    let last = items.last().map(|message| message.id.clone());
-    let next = next(served, &question, paging, items.len(), last.as_deref());
-    items.retain(|message| state.is_none_or(|state| message.state == state));
-    Ok(Paged { items, next })
+    let part = queue.list_part(&listing, PAGE_BYTES_MAX).await?;
+    let mut page = paged(served, &question, part);
+    page.items.retain(|message| state.is_none_or(|state| message.state == state));
+    Ok(page)
 }
 
 /// Removes a message, also one that is being worked on.

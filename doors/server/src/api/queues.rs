@@ -1,6 +1,6 @@
 //! The queues of a store. They are the store's, and no user's.
 
-use keyward::queue::{Jobs, Queue, QueueStats, queue_names};
+use keyward::queue::{Jobs, Part, Queue, QueueStats, queue_names};
 use keyward::records::Question;
 use keyward::{Key, agreements};
 
@@ -68,16 +68,11 @@ pub(super) fn after(
     id.map(Some).map_err(|_| Problem::new("bad-cursor", "the cursor is not one of this listing"))
 }
 
-/// The cursor after the last of a page; none, if the page was not filled.
-pub(super) fn next(
-    served: &Served,
-    question: &Question,
-    paging: &Paging,
-    count: usize,
-    last: Option<&str>,
-) -> Option<String> {
-    let last = last.filter(|_| count >= paging.limit)?;
-    Some(question.cursor(last.as_bytes(), served.records.clock().now()))
+/// A page of what a queue gave, with the cursor after its last item if there may be more.
+pub(super) fn paged<T>(served: &Served, question: &Question, part: Part<T>) -> Paged<T> {
+    let now = served.records.clock().now();
+    let next = part.next.map(|id| question.cursor(id.as_bytes(), now));
+    Paged { items: part.items, next }
 }
 
 /// The names of queues that have something, and whether there may be more.
