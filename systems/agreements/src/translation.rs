@@ -46,7 +46,9 @@ pub(crate) async fn translate(
             ("text", text),
         ])?;
         request.schema = Some(prompts::translation_schema());
-        let check = |made: &Translation| fidelity::check(text, &made.markdown);
+        // A part can be in another language than the rest of its document.
+        let may_stay = [Language::of_text(text), original.language].contains(&Some(language));
+        let check = |made: &Translation| fidelity::check(text, &made.markdown, may_stay);
         let (translation, receipt) = models.checked_json(&request, RETRIES_MAX, check).await?;
         // The white space around a part is what holds it apart from its neighbours.
         let before = part.len() - part.trim_start().len();

@@ -16,9 +16,12 @@ const EXAMPLES_MAX: usize = 3;
 const REMARK_CHARS_MAX: usize = 200;
 /// From how many sentences on they are counted.
 const SENTENCES_MIN: usize = 4;
+/// From how many words on a text has to change when it is translated. Fewer can be names.
+const WORDS_MIN: usize = 8;
 
-/// Refuses a translation of a Markdown text that cannot be one, and says what is wrong with it.
-pub(crate) fn check(original: &str, translation: &str) -> Result<(), String> {
+/// Refuses a translation of a Markdown text that cannot be one, and says what is wrong with it. With `may_stay` the
+/// original is in the language of the translation already, and may be its own translation.
+pub(crate) fn check(original: &str, translation: &str, may_stay: bool) -> Result<(), String> {
     if translation.trim().is_empty() {
         return Err("the translation is empty".to_owned());
     }
@@ -32,8 +35,11 @@ pub(crate) fn check(original: &str, translation: &str) -> Result<(), String> {
     remark(&of.opening, &has.opening, &mut faults);
     of.compare(&has, &mut faults);
     Placeholders::of(&of.prose).compare(&Placeholders::of(&has.prose), &mut faults);
-    kept("address", &addresses(original), &addresses(translation), &mut faults);
+    kept_addresses(&addresses(original), &addresses(translation), &mut faults);
     sections(original, translation, &mut faults);
+    if !may_stay {
+        echo(&of.prose, &has.prose, &mut faults);
+    }
     if faults.is_empty() {
         return Ok(());
     }
@@ -53,16 +59,51 @@ fn lengths(original: usize, translation: usize, faults: &mut Vec<String>) {
 }
 
 /// How many letters a text has, as if in an alphabet: an ideograph says as much as about three letters, a
-/// Korean syllable as two.
+/// Korean syllable as two, a kana as one and a half.
 fn weight(text: &str) -> usize {
     let letters = text.chars().filter(|letter| letter.is_alphanumeric());
-    letters
+    let halves: usize = letters
         .map(|letter| match letter {
-            '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}' => 3,
-            '\u{ac00}'..='\u{d7af}' => 2,
-            _ => 1,
+            _ if is_ideograph(letter) => 6,
+            '\u{ac00}'..='\u{d7af}' => 4,
+            _ if is_kana(letter) => 3,
+            _ => 2,
         })
-        .sum()
+        .sum();
+    halves / 2
+}
+
+fn is_ideograph(letter: char) -> bool {
+    matches!(letter, '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Hiragana and katakana, also of half the width.
+fn is_kana(letter: char) -> bool {
+    matches!(letter, '\u{3040}'..='\u{30ff}' | '\u{ff66}'..='\u{ff9f}')
+}
+
+/// Finds an original that was handed back as it was.
+fn echo(original: &str, translation: &str, faults: &mut Vec<String>) {
+    let is_same = original.split_whitespace().eq(translation.split_whitespace());
+    if is_same && words(original) >= WORDS_MIN {
+        faults.push("it is the original, and was not translated".to_owned());
+    }
+}
+
+/// How many words a text has that a translation changes: not names, addresses and placeholders. Where no spaces
+/// stand between words, two signs count as one.
+fn words(prose: &str) -> usize {
+    let count = |word: &str| {
+        let wide = word.chars().filter(|&sign| is_ideograph(sign) || is_kana(sign)).count();
+        let first = word.chars().find(|letter| letter.is_alphabetic());
+        match first {
+            _ if wide > 0 => wide.div_ceil(2),
+            Some(first) => usize::from(!first.is_uppercase()),
+            None => 0,
+        }
+    };
+    let plain = prose.split_whitespace().filter(|word| !word.contains(['/', '@', '{', '_', '%']));
+    plain.map(count).sum()
 }
 
 /// Finds a translation that stops half-way, although its structure and its length would do: it is short and has
@@ -153,24 +194,38 @@ fn is_remark(opening: &str) -> bool {
         && TRANSLATION.iter().any(|word| text.contains(word))
 }
 
-/// Reports what only one of them has.
-fn kept(
-    what: &str,
+/// Reports addresses that only one of them has. Languages inflect them, and join words to them.
+fn kept_addresses(
     original: &BTreeSet<String>,
     translation: &BTreeSet<String>,
     faults: &mut Vec<String>,
 ) {
     let beyond = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
-        let some: Vec<String> = one.difference(other).take(EXAMPLES_MAX).cloned().collect();
-        some.join(", ")
+        let is_kept = |address: &str| {
+            other.contains(address)
+                || other.iter().any(|it| is_inflected(it, address) || is_inflected(address, it))
+        };
+        let some = one.iter().filter(|address| !is_kept(address)).take(EXAMPLES_MAX);
+        some.cloned().collect::<Vec<_>>().join(", ")
     };
     let (lost, added) = (beyond(original, translation), beyond(translation, original));
     if !lost.is_empty() {
-        faults.push(format!("it lacks the {what} {lost}"));
+        faults.push(format!("it lacks the address {lost}"));
     }
     if !added.is_empty() {
-        faults.push(format!("it adds the {what} {added}"));
+        faults.push(format!("it adds the address {added}"));
     }
+}
+
+/// Whether a text is an address with an ending or a word behind it: `https://a.org-Seite` of German,
+/// `https://a.org:ssa` of Finnish.
+fn is_inflected(text: &str, address: &str) -> bool {
+    let Some(rest) = text.strip_prefix(address) else { return false };
+    let ending = rest.trim_start_matches('/').strip_prefix(['-', ':']);
+    ending.is_some_and(|ending| {
+        !ending.is_empty()
+            && ending.chars().all(|letter| letter.is_ascii_alphabetic() || letter == '-')
+    })
 }
 
 /// Addresses of the web, as far as they are of ASCII.

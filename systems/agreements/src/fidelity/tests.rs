@@ -1,5 +1,3 @@
-use super::*;
-
 const ORIGINAL: &str = "# Leave\n\nEverybody has {days} days of leave, see § 12 and \
     https://example.org/leave?a=1&b=2. Nobody has to say why they take it, and the faculty \
     is told in writing before the term begins. Ask {contact_name}.\n\n## Fees\n\n- To the university\n- Of %s\n\n\
@@ -10,6 +8,11 @@ const LONG: &str = "The faculty decides on every request for leave. It does so w
     A request must name the reason. The reason is kept secret. Whoever is ill need not name it. \
     The dean can extend the time once. Nobody loses a place because of leave. Fees are due all the \
     same. They can be paid in two parts.";
+
+/// Checks a translation into another language.
+fn check(original: &str, translation: &str) -> Result<(), String> {
+    super::check(original, translation, false)
+}
 
 fn refused(original: &str, translation: &str) -> String {
     match check(original, translation) {
@@ -105,6 +108,34 @@ fn true_translations_are_accepted() {
             LONG,
             "学院决定每一份休假申请。决定在四周内作出。申请须写明理由。理由予以保密。患病者无需说明。院长可延期一次。\
              任何人不因休假失去名额。费用仍须缴纳。可分两次付清。",
+        ),
+        (
+            "English words in katakana, which are short in English",
+            "コンピューターセンターのスタッフは、ユーザーのアカウントとパスワードをチェックします。\
+             インターネットのアクセスにはユーザーアカウントがマストです。サーバーのメンテナンスはウィークエンドです。\
+             プリンターとスキャナーはフリーです。データのバックアップはユーザーのタスクです。",
+            "Computing staff check user accounts and passwords. Net access needs an account. We \
+             service hosts on weekends. Printing and scanning is free. Back up your own data.",
+        ),
+        (
+            "an address with a German word behind it",
+            "See the page https://example.com for more.",
+            "Siehe die https://example.com-Seite für mehr.",
+        ),
+        (
+            "an address with a Hungarian ending",
+            "More at https://example.com/leave and https://a.org/.",
+            "Több a https://example.com/leave-en és a https://a.org/-on.",
+        ),
+        (
+            "an address with a Finnish ending",
+            "More at https://example.com.",
+            "Lisää osoitteessa https://example.com:ssa.",
+        ),
+        (
+            "an address that loses its German word",
+            "Siehe die https://example.com-Seite für mehr.",
+            "See the page https://example.com for more.",
         ),
         (
             "a longer text in German",
@@ -233,4 +264,38 @@ fn what_a_model_adds_of_its_own_is_refused() {
     assert!(before.contains("begins with a paragraph"), "{before}");
     let fenced = refused(text, &format!("```markdown\n{german}\n```"));
     assert!(fenced.contains("in a block of code"), "{fenced}");
+}
+
+#[test]
+fn an_address_that_goes_on_elsewhere_is_another_one() {
+    for (from, to) in [
+        ("https://example.com", "https://example.com/other"),
+        ("https://example.com", "https://example.com.evil.example"),
+        ("https://example.com", "https://example.com:8080"),
+        ("https://example.com/a", "https://example.com/ab"),
+    ] {
+        let told = refused(&format!("See {from} today."), &format!("Siehe {to} heute."));
+        assert!(told.contains(&format!("it adds the address {to}")), "{told}");
+    }
+}
+
+#[test]
+fn an_original_that_comes_back_as_it_was_is_refused_if_it_has_prose() {
+    for text in [
+        LONG,
+        "# Leave\n\nEverybody has thirty days of leave in every year of work.",
+        "本学院决定每一份休假申请的期限和理由。",
+    ] {
+        let told = refused(text, &format!("{text}\n"));
+        assert!(told.contains("it is the original, and was not translated"), "{told}");
+        assert_eq!(super::check(text, text, true), Ok(()), "in the language already");
+    }
+    for text in [
+        "# Prof. Dr. Ada Lovelace\n\nAda Lovelace, Emmy Noether, Grace Hopper, Lise Meitner",
+        "```sh\nwhoever runs this runs all of it at once and must wait\n```",
+        "| 1 | 2 |\n|---|---|\n| 100 € | 200 € |",
+        "{days} {of} {leave} {are} {given} {to} {all} {who} {ask}",
+    ] {
+        assert_eq!(check(text, text), Ok(()), "{text}");
+    }
 }

@@ -75,6 +75,16 @@ async fn a_model_that_cut_a_text_is_told_what_is_missing_and_asked_again(place: 
     assert!(prompts[2].contains("it is no JSON") && !prompts[2].contains("headings"));
 }
 
+#[tokio::test]
+async fn a_model_that_hands_a_text_back_as_it_was_has_not_translated_it() {
+    let scripted = Scripted::new(|request| Ok(answer(framed(&request.prompt)[1])));
+    let store = keyward_engine::Store::new(keyward_memory::Memory::new());
+    let desk = Desk::new(store, SystemClock, models(scripted)).with_page("p1").await;
+    let failed = ask(&desk, "fr").await.unwrap_err();
+    assert_eq!(failed.code(), "model-malformed", "{failed}");
+    assert!(failed.to_string().contains("was not translated"), "{failed}");
+}
+
 /// A model whose answer ends where its limit is, in the middle of a text that looks whole.
 struct Cut;
 
