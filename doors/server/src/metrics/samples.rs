@@ -27,6 +27,8 @@ const INTERVAL: Duration = Duration::from_secs(15);
 const REST_FACTOR: u32 = 20;
 /// How long a scrape waits for new numbers before it takes the last ones.
 const WAIT_MAX: Duration = Duration::from_secs(2);
+/// How long one store is looked at. One that hangs has no numbers, and does not keep the others from theirs.
+const STORE_TIME_MAX: Duration = Duration::from_secs(30);
 /// How many queues of a store are counted.
 const QUEUES_COUNTED_MAX: usize = 1_000;
 /// How many queues of a store have metrics of their own: those with the most messages.
@@ -54,7 +56,15 @@ struct StoreSample {
     store: String,
     disk: Option<DiskSpace>,
     /// None, if they could not be counted.
-    queues: Option<Vec<QueueSample>>,
+    queues: Option<Counted>,
+}
+
+/// The messages of a store.
+#[derive(Debug)]
+struct Counted {
+    queues: Vec<QueueSample>,
+    /// Whether there are more queues, or more messages in one of them, than are counted.
+    is_truncated: bool,
 }
 
 #[derive(Debug)]
@@ -125,9 +135,10 @@ impl Samples {
                     let began = Instant::now();
                     let mut lookup = Lookup { app: &app, took: Duration::ZERO };
                     let samples = take(&app).await;
+                    // Whoever scrapes from here on finds the new numbers, or waits for them.
+                    app.samples().latest.send_replace(Arc::new(samples));
                     lookup.took = began.elapsed();
                     drop(lookup);
-                    app.samples().latest.send_replace(Arc::new(samples));
                 });
                 true
             }
@@ -177,35 +188,57 @@ impl Drop for Lookup<'_> {
 async fn take(app: &App) -> Vec<StoreSample> {
     let mut samples = Vec::new();
     for served in app.stores().iter() {
-        let queues = match served.jobs() {
-            Ok(jobs) => queues(app, served.store(), jobs.clone()).await.ok(),
-            Err(_) => None,
+        let disk = async { served.store().disk_space().await.unwrap_or_default() };
+        let queues = async {
+            let jobs = served.jobs().ok()?.clone();
+            queues(app, served.store(), jobs).await.ok()
         };
-        let disk = served.store().disk_space().await.unwrap_or_default();
-        samples.push(StoreSample { store: served.name.clone(), disk, queues });
+        samples.push(look(&served.name, disk, queues).await);
     }
     for (name, store) in app.own_stores() {
         // A store of the schema may have the same name, and comes first.
         if app.store(name).is_err() {
-            let disk = store.disk_space().await.unwrap_or_default();
-            samples.push(StoreSample { store: name.to_owned(), disk, queues: None });
+            let disk = async { store.disk_space().await.unwrap_or_default() };
+            samples.push(look(name, disk, async { None }).await);
         }
     }
     samples
 }
 
+/// Looks at one store for as long as that may take.
+async fn look(
+    store: &str,
+    disk: impl Future<Output = Option<DiskSpace>>,
+    queues: impl Future<Output = Option<Counted>>,
+) -> StoreSample {
+    let (mut seen_disk, mut seen_queues) = (None, None);
+    let looked = async {
+        seen_disk = disk.await;
+        seen_queues = queues.await;
+    };
+    if timeout(STORE_TIME_MAX, looked).await.is_err() {
+        tracing::warn!(store, "metrics of the store are left out: it did not answer in time");
+    }
+    StoreSample { store: store.to_owned(), disk: seen_disk, queues: seen_queues }
+}
+
 /// Counts the messages of a store as an expensive read, so that nobody waits for it.
-async fn queues(app: &App, store: &Store, jobs: Jobs) -> Result<Vec<QueueSample>> {
+async fn queues(app: &App, store: &Store, jobs: Jobs) -> Result<Counted> {
     let counted = store.clone();
     let read = async move {
-        let mut samples = Vec::new();
+        let mut queues = Vec::new();
         let names = queue_names(&counted, QUEUES_COUNTED_MAX).await?;
+        // As many as were asked for: there may be others.
+        let mut is_truncated = names.len() >= QUEUES_COUNTED_MAX;
         for name in names.into_iter().take(QUEUES_COUNTED_MAX) {
             // What lies where queues are, and is none.
             let Ok(queue) = jobs.queue(&name) else { continue };
-            samples.push(QueueSample::new(name, &queue.stats_up_to(MESSAGES_COUNTED_MAX).await?));
+            let stats = queue.stats_up_to(MESSAGES_COUNTED_MAX).await?;
+            let counts = [stats.ready, stats.delayed, stats.claimed, stats.dead];
+            is_truncated |= counts.iter().any(|count| count.more);
+            queues.push(QueueSample::new(name, &stats));
         }
-        Ok(samples)
+        Ok(Counted { queues, is_truncated })
     };
     app.reads().run(&Identity::local(), store, read).await
 }
@@ -242,6 +275,7 @@ struct Families {
     free: Family<OfStore, Gauge>,
     disk: Family<OfStore, Gauge>,
     messages: Family<OfState, Gauge>,
+    truncated: Family<OfStore, Gauge>,
     oldest: Family<OfStore, Seconds>,
     queue_messages: Family<OfQueueState, Gauge>,
     queue_oldest: Family<OfQueue, Seconds>,
@@ -259,7 +293,8 @@ impl Families {
             self.free.get_or_create(&of).set(number(free_bytes));
             self.disk.get_or_create(&of).set(number(disk_bytes));
         }
-        let Some(queues) = &sample.queues else { return };
+        let Some(Counted { queues, is_truncated }) = &sample.queues else { return };
+        self.truncated.get_or_create(&of).set(i64::from(*is_truncated));
         for state in ["ready", "delayed", "claimed", "dead"] {
             self.messages.get_or_create(&OfState { store: sample.store.clone(), state }).set(0);
         }
@@ -273,7 +308,8 @@ impl Families {
 
     /// By queue, for those with the most messages.
     fn add_queues(&self, sample: &StoreSample) {
-        let mut queues: Vec<&QueueSample> = sample.queues.iter().flatten().collect();
+        let mut queues: Vec<&QueueSample> =
+            sample.queues.iter().flat_map(|counted| &counted.queues).collect();
         queues.sort_by_key(|queue| std::cmp::Reverse(queue.messages()));
         for one in queues.into_iter().take(QUEUES_NAMED_MAX) {
             let (store, queue) = (&sample.store, &one.queue);
@@ -296,6 +332,11 @@ impl Families {
         }
         registry.register("messages", "Messages of all queues of a store, by state", self.messages);
         registry.register(
+            "messages_truncated",
+            "1 if a store has more messages or queues than are counted, else 0",
+            self.truncated,
+        );
+        registry.register(
             "messages_oldest_seconds",
             "How long the first message in line has waited, of all queues of a store",
             self.oldest,
@@ -306,5 +347,21 @@ impl Families {
             "How long the first message in line of a queue has waited",
             self.queue_oldest,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_hangs_is_left_out_after_a_while() {
+        let disk = DiskSpace { store_bytes: 1, free_bytes: 2, disk_bytes: 3 };
+        let sample = look("main", async { Some(disk) }, pending()).await;
+        assert!(sample.disk.is_some() && sample.queues.is_none());
+        let sample = look("main", pending(), async { None }).await;
+        assert!(sample.disk.is_none());
     }
 }

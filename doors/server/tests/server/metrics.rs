@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use keyward_server::without_schema;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture::{Running, answered, refused};
 use crate::{agreements, registries};
@@ -174,8 +174,7 @@ async fn every_metric_is_in_the_table_and_every_one_of_the_table_exists() {
 #[tokio::test]
 async fn the_dashboard_and_the_alert_rules_name_metrics_that_exist() {
     let existing = all_names().await;
-    let dashboard: serde_json::Value =
-        serde_json::from_str(&file("deploy/grafana/keyward.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&file("deploy/grafana/keyward.json")).unwrap();
     let mut queries = String::new();
     let panels = dashboard["panels"].as_array().unwrap();
     for target in panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten())
@@ -206,6 +205,87 @@ async fn the_dashboard_and_the_alert_rules_name_metrics_that_exist() {
             .collect();
         assert!(unknown.is_empty(), "{document}: {unknown:?}");
     }
+}
+
+/// What stands behind this in lines of a file.
+fn lines_after(text: &str, start: &str) -> BTreeSet<String> {
+    text.lines().filter_map(|line| line.trim().strip_prefix(start)).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_alert_has_a_test() {
+    let alerts = lines_after(&file("deploy/prometheus/keyward.rules.yml"), "- alert: ");
+    let tested = lines_after(&file("deploy/prometheus/keyward.rules.test.yml"), "alertname: ");
+    assert!(alerts.len() > 20, "{alerts:?}");
+    assert_eq!(alerts, tested);
+}
+
+/// What of a description can say how long a request waits: a parameter of it, or a member of its body.
+fn waits(openapi: &Value, operation: &Value) -> bool {
+    let target = |it: &'_ Value| match it["$ref"].as_str() {
+        Some(place) => openapi.pointer(place.trim_start_matches('#')).unwrap().clone(),
+        None => it.clone(),
+    };
+    let is_wait = |name: &str| name == "wait" || name == "wait_ms";
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let bodies = operation["requestBody"]["content"].as_object().into_iter().flatten();
+    parameters.map(target).any(|it| is_wait(it["name"].as_str().unwrap()))
+        || bodies.map(|(_, body)| target(&body["schema"])).any(|schema| {
+            schema["properties"].as_object().is_some_and(|all| all.keys().any(|it| is_wait(it)))
+        })
+}
+
+/// The test file of the rules has a slow series for each route, and no alert for them: promtool looks at that.
+#[test]
+fn every_route_that_waits_on_purpose_is_in_the_test_of_the_alert_for_slow_requests() {
+    let openapi: Value = serde_json::from_str(&file("docs/openapi.json")).unwrap();
+    let tests = file("deploy/prometheus/keyward.rules.test.yml");
+    let mut waiting = 0;
+    for (path, operations) in openapi["paths"].as_object().unwrap() {
+        let mut operations = operations.as_object().unwrap().values();
+        if path.ends_with("/watch") || operations.any(|operation| waits(&openapi, operation)) {
+            let series = format!(
+                "keyward_http_request_seconds_bucket{{job=\"keyward\", instance=\"waiting\", \
+                 route=\"{path}\", le=\"+Inf\"}}"
+            );
+            assert!(tests.contains(&series), "there is no series {series}");
+            waiting += 1;
+        }
+    }
+    assert!(waiting >= 10, "{waiting}");
+}
+
+#[test]
+fn the_dashboard_counts_messages_of_a_shared_store_once() {
+    let dashboard = file("deploy/grafana/keyward.json");
+    let counts: Vec<&str> = dashboard
+        .lines()
+        .filter(|line| {
+            line.contains("keyward_messages{") || line.contains("keyward_queue_messages{")
+        })
+        .collect();
+    assert!(counts.len() >= 4, "{counts:?}");
+    for line in counts {
+        let before = &line[..line.find("keyward_").unwrap()];
+        assert!(before.trim_end_matches('(').trim_end().ends_with(')'), "{line}");
+        assert!(before.contains("max by (store"), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_count_that_is_cut_off_is_told() {
+    let server = Running::new().await;
+    let truncated = "keyward_messages_truncated{store=\"main\"}";
+    assert_eq!(value(&scraped(&server, None).await, truncated), Some(0.0));
+    let server = Running::new().await;
+    let messages: Vec<Value> = (0..500).map(|n| json!({ "payload": n })).collect();
+    let body = json!({ "messages": messages }).to_string();
+    for _ in 0..21 {
+        answered(200, server.post(MESSAGES, &body)).await;
+    }
+    let text = scraped(&server, None).await;
+    assert_eq!(value(&text, truncated), Some(1.0), "{text}");
+    assert_eq!(value(&text, "keyward_messages{store=\"main\",state=\"ready\"}"), Some(10_000.0));
 }
 
 /// Run with Debian's promtool, which testing/services brings.
