@@ -359,6 +359,7 @@ impl Settings {
             first_key: plain.first_key,
             start_token: self.start_token.unwrap_or(false) || self.start_token_file.is_some(),
             tls,
+            tls_reload_interval: plain.tls_reload_interval,
             plaintext,
             rates: Rates {
                 tenant: tenant.map_or(plain.rates.tenant, |pace| pace.0),

@@ -15,7 +15,7 @@ use crate::http::cors::check_origin;
 use crate::limits::{Quota, Rates};
 use crate::mcp::McpOptions;
 use crate::server::StartError;
-use crate::tls::Tls;
+use crate::tls::{RELOAD_INTERVAL_DEFAULT, Tls};
 
 /// Where a server listens when nobody says.
 pub const LISTEN_DEFAULT: SocketAddr =
@@ -45,6 +45,8 @@ pub struct Config {
     pub start_token: bool,
     /// How the server proves that it is the one, on connections that nobody reads along.
     pub tls: Option<Tls>,
+    /// How often the files of the certificate are looked at.
+    pub tls_reload_interval: Duration,
     /// That connections may be read along, although others can reach the address: behind a proxy
     /// that terminates TLS.
     pub plaintext: bool,
@@ -87,6 +89,7 @@ impl Default for Config {
             first_key: None,
             start_token: false,
             tls: None,
+            tls_reload_interval: RELOAD_INTERVAL_DEFAULT,
             plaintext: false,
             rates: Rates::default(),
             quota: None,

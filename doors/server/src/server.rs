@@ -31,6 +31,7 @@ pub struct Server {
     lifecycle: Lifecycle,
     scribe: Scribe,
     tls: Option<Arc<Certificate>>,
+    tls_reload_interval: Duration,
     acceptor: Option<Arc<ServerConfig>>,
     mcp: McpOptions,
 }
@@ -159,7 +160,18 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await.map_err(unable)?;
         let address = listener.local_addr().map_err(unable)?;
         let mcp = config.mcp.clone();
-        Ok(Self { listener, address, app, lifecycle, scribe, tls, acceptor, mcp })
+        let tls_reload_interval = config.tls_reload_interval;
+        Ok(Self {
+            listener,
+            address,
+            app,
+            lifecycle,
+            scribe,
+            tls,
+            tls_reload_interval,
+            acceptor,
+            mcp,
+        })
     }
 
     /// Where it listens.
@@ -207,7 +219,7 @@ impl Server {
             let closed = tokio::select! {
                 () = serving.as_mut() => true,
                 () = stop => false,
-                () = keep_certificate_fresh(tls.as_deref(), &app) => false,
+                () = keep_certificate_fresh(tls.as_deref(), &app, self.tls_reload_interval) => false,
             };
             lifecycle.stop();
             let stopped = Instant::now();
@@ -248,9 +260,9 @@ impl Server {
 }
 
 /// Replaces the certificate when its files change. Never ends.
-async fn keep_certificate_fresh(certificate: Option<&Certificate>, app: &App) {
+async fn keep_certificate_fresh(certificate: Option<&Certificate>, app: &App, interval: Duration) {
     match certificate {
-        Some(certificate) => certificate.keep_fresh(app).await,
+        Some(certificate) => certificate.keep_fresh(app, interval).await,
         None => std::future::pending().await,
     }
 }

@@ -23,8 +23,8 @@ use crate::server::StartError;
 
 /// The largest file that is taken for one with certificates or a private key.
 const FILE_BYTES_MAX: usize = 1024 * 1024;
-/// How often the files are looked at.
-const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
+/// How often the files are looked at by default.
+pub(crate) const RELOAD_INTERVAL_DEFAULT: Duration = Duration::from_secs(5);
 
 /// The certificate of a server, and its private key. Files that change while the server runs are read
 /// again within seconds.
@@ -190,7 +190,7 @@ impl Certificate {
 
     /// Shows new connections what the files hold, whenever they change. Files that cannot be used are
     /// logged and leave everything as it is. Never ends.
-    pub async fn keep_fresh(&self, app: &App) {
+    pub async fn keep_fresh(&self, app: &App, interval: Duration) {
         let mut known = None;
         // What could not be used. A pair is often replaced one file after the other, so that what
         // does not fit is only an error if it stays like that.
@@ -220,7 +220,7 @@ impl Certificate {
                 }
                 Err(_) => unusable = Some(contents),
             }
-            sleep(RELOAD_INTERVAL).await;
+            sleep(interval).await;
         }
     }
 

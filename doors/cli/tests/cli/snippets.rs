@@ -200,6 +200,9 @@ impl Reader {
                 // What goes on for ever was ended.
                 None if command.text.contains("curl -N") => {
                     assert!(["0\n", "28\n"].contains(&&*code), "{about}");
+                    // When curl was ended, it says so itself: that is no output of the server.
+                    let shown = printed.lines().filter(|line| !line.starts_with("curl: "));
+                    assert!(shown.map(str::trim).any(|line| !line.is_empty()), "{about}");
                 }
                 None => assert_eq!(code, "0\n", "{about}"),
             }

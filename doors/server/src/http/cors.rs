@@ -133,8 +133,7 @@ pub(crate) fn check_origin(text: &str) -> Result<(), &'static str> {
         "*" => Err("every site could call the server; name the origins one by one"),
         "null" => Err("null stands for pages of any site; name an origin"),
         _ if Origin::parse_exact(text).is_some() => Ok(()),
-        _ => Err("an origin is http:// or https://, a host, and a port if it is not the default \
-                  one, without a path: https://app.example"),
+        _ => Err("expected scheme://host[:port] without a path, for example https://app.example"),
     }
 }
 

@@ -215,11 +215,7 @@ impl Metrics {
             "How long answers took to be made",
             metrics.seconds.clone(),
         );
-        registry.register(
-            "http_problems",
-            "Answers that told of a problem, by its code",
-            metrics.refused.clone(),
-        );
+        registry.register("http_problems", "Error responses, by code", metrics.refused.clone());
         registry.register(
             "credentials_refused",
             "Requests without a valid credential, by what was wrong with it",
@@ -227,7 +223,7 @@ impl Metrics {
         );
         registry.register(
             "http_requests_under_way",
-            "Requests that are worked on",
+            "Requests in flight",
             metrics.under_way.clone(),
         );
         registry.register("http_connections", "Open connections", metrics.connections.clone());
