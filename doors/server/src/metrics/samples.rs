@@ -133,12 +133,9 @@ impl Samples {
                 let app = app.clone();
                 tokio::spawn(async move {
                     let began = Instant::now();
-                    let mut lookup = Lookup { app: &app, took: Duration::ZERO };
-                    let samples = take(&app).await;
-                    // Whoever scrapes from here on finds the new numbers, or waits for them.
-                    app.samples().latest.send_replace(Arc::new(samples));
+                    let mut lookup = Lookup { app: &app, took: Duration::ZERO, samples: None };
+                    lookup.samples = Some(take(&app).await);
                     lookup.took = began.elapsed();
-                    drop(lookup);
                 });
                 true
             }
@@ -176,12 +173,20 @@ enum Begin {
 struct Lookup<'a> {
     app: &'a App,
     took: Duration,
+    /// What it found.
+    samples: Option<Vec<StoreSample>>,
 }
 
 impl Drop for Lookup<'_> {
     fn drop(&mut self) {
         let rest = INTERVAL.max(self.took.saturating_mul(REST_FACTOR));
-        *self.app.samples().next() = Next { is_running: false, due: Some(Instant::now() + rest) };
+        let shared = self.app.samples();
+        let mut next = shared.next();
+        // Under the lock: whoever is told that nothing runs finds the new numbers.
+        if let Some(samples) = self.samples.take() {
+            shared.latest.send_replace(Arc::new(samples));
+        }
+        *next = Next { is_running: false, due: Some(Instant::now() + rest) };
     }
 }
 
