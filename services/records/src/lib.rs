@@ -32,7 +32,6 @@ mod merge;
 mod moment;
 mod near;
 mod ordered;
-mod page_bytes;
 mod place_query;
 mod places;
 mod query;

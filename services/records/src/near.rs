@@ -1,11 +1,10 @@
 //! Places near a point.
 
-use keyward_engine::Tier;
+use keyward_engine::{PageBytes, Tier};
 use keyward_key::Key;
 
 use crate::change::Record;
 use crate::geo::{Circle, Rings, distance_m};
-use crate::page_bytes::PageBytes;
 use crate::place_query::PlaceQuery;
 use crate::places::Candidate;
 use crate::query::{Found, Read};
@@ -129,7 +128,7 @@ impl Space {
             let mut sure = sure.into_iter().peekable();
             let mut unused = false;
             while !is_full(&answer.found, &bytes) && sure.peek().is_some() {
-                let rows = (near.limit - answer.found.len()).min(bytes.rows()).max(ahead);
+                let rows = (near.limit - answer.found.len()).min(bytes.rows_to_read()).max(ahead);
                 let mut some = Found::with_capacity(rows);
                 let mut ends = Vec::with_capacity(rows);
                 for candidate in sure.by_ref().take(rows) {

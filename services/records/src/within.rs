@@ -1,10 +1,9 @@
 //! Places in a box.
 
-use keyward_engine::{Row, Scan};
+use keyward_engine::{PageBytes, Row, Scan};
 use keyward_key::{Key, KeyRange};
 
 use crate::geo::{BoundingBox, RANGES_MAX};
-use crate::page_bytes::PageBytes;
 use crate::place_query::PlaceQuery;
 use crate::places::stored_point;
 use crate::query::{Answer, Found, Read};
@@ -43,7 +42,7 @@ impl Space {
             let mut more = !range.is_empty();
             while more {
                 let budget = within.budget.saturating_sub(answer.read.entries);
-                let missing = (within.limit - answer.records.len()).min(bytes.rows());
+                let missing = (within.limit - answer.records.len()).min(bytes.rows_to_read());
                 let rows = missing.max(ahead).min(budget);
                 let (rows, goes_on) = match self.is_ordered() {
                     true => {

@@ -7,7 +7,7 @@ mod redact;
 use std::fmt;
 
 use jiff::Timestamp;
-use keyward_engine::{Json, Order, Put, Scan, Want, Write, moment_text};
+use keyward_engine::{Json, Order, PageBytes, Put, Scan, Want, Write, moment_text};
 use keyward_key::{Key, KeyRange, Prefix};
 
 use self::lifetime::{End, end_of_removal};
@@ -21,7 +21,6 @@ use crate::change::{
     Change, ChangeKind, Current, NewState, Next, Precondition, Record, Ttl, Written,
 };
 use crate::field::{members, object, quoted};
-use crate::page_bytes::PageBytes;
 use crate::query::LIMIT_MAX;
 use crate::space::Space;
 use crate::{Error, Result, write};
@@ -128,7 +127,7 @@ impl Space {
         let prefix = prefix(&self.access.space.name, &target.key);
         let (mut page, mut bytes) = (HistoryPage::default(), PageBytes::new(bytes_max));
         loop {
-            let missing = (limit - page.versions.len()).min(bytes.rows());
+            let missing = (limit - page.versions.len()).min(bytes.rows_to_read());
             let some = rows(self, &prefix, before, missing, Want::Entries).await?;
             let is_last = some.len() < missing;
             let mut some = some.into_iter().peekable();

@@ -1,12 +1,11 @@
 //! A page of an answer, and the cursors between pages.
 
-use keyward_engine::Order;
+use keyward_engine::{Order, PageBytes};
 
 use super::{Answer, Query, Read, project};
 use crate::Result;
 use crate::change::Record;
 use crate::cursor::Question;
-use crate::page_bytes::PageBytes;
 use crate::space::Space;
 
 /// A page that is being filled.
@@ -43,7 +42,7 @@ impl<'q> Page<'q> {
 
     /// How many rows to read next: those that are missing and fit, or `ahead` if that is more.
     pub fn rows(&self, ahead: usize) -> usize {
-        (self.query.limit - self.records.len()).min(self.bytes.rows()).max(ahead)
+        (self.query.limit - self.records.len()).min(self.bytes.rows_to_read()).max(ahead)
     }
 
     /// Whether what is left of the rows that were read belongs to the next page.
