@@ -1,4 +1,4 @@
-//! Whether two URLs name one store.
+//! Compares store URLs: do two of them name the same store?
 
 use std::path::PathBuf;
 

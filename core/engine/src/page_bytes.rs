@@ -1,4 +1,4 @@
-//! How many bytes a page may have.
+//! Pages bounded in bytes.
 
 use crate::Entry;
 

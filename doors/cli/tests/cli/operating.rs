@@ -1,4 +1,4 @@
-//! What operators meet: logs that programs read, certificates, origins.
+//! For operators: JSON logs, certificate errors, CORS origins.
 
 use serde_json::Value;
 

@@ -213,7 +213,7 @@ fn a_server_an_agent_and_a_worker_find_the_same_store() {
     let flag = shown(&[("KEYWARD_STORE", "embedded:./e")], &["-s", "embedded:./f"]);
     assert_eq!(flag, json!({"app": "embedded:./f"}));
 
-    // What an agent's client is told to start uses the store of other commands here.
+    // The command that `mcp install` writes for an agent's client uses the same store.
     let home =
         |name: &str| format!("{}/{name}", std::fs::canonicalize(kw.path(".")).unwrap().display());
     let entry = |env: &[(&str, &str)], arguments: &[&str]| -> Value {

@@ -123,7 +123,7 @@ impl Samples {
         families.register(registry);
     }
 
-    /// The numbers, looked up anew if that is due.
+    /// The latest numbers. Looks them up first if they are too old.
     async fn current(&self, app: &App) -> Arc<Vec<StoreSample>> {
         let mut changes = self.latest.subscribe();
         let is_running = match self.begin() {
@@ -182,7 +182,7 @@ impl Drop for Lookup<'_> {
         let rest = INTERVAL.max(self.took.saturating_mul(REST_FACTOR));
         let shared = self.app.samples();
         let mut next = shared.next();
-        // Under the lock: whoever is told that nothing runs finds the new numbers.
+        // Under the lock, so that whoever sees `is_running: false` also sees the new numbers.
         if let Some(samples) = self.samples.take() {
             shared.latest.send_replace(Arc::new(samples));
         }

@@ -1,4 +1,4 @@
-//! What `/metrics` has, and who sees which part of it.
+//! The metrics at `/metrics`, and who may see the names of queues there.
 
 use std::collections::BTreeSet;
 
