@@ -35,6 +35,7 @@ mod names;
 mod pattern;
 mod prefix;
 mod range;
+mod sortable;
 mod text;
 
 pub use error::{BuildError, KeyError, ParseError};
