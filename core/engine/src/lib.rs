@@ -11,6 +11,7 @@
 mod capability;
 mod clock;
 mod commit;
+mod documents;
 mod engine;
 mod entry;
 mod error;
@@ -30,6 +31,9 @@ pub use capability::{
 };
 pub use clock::{Clock, SystemClock};
 pub use commit::{Check, Commit, Expect, Expiry, Outcome, Put, Write};
+pub use documents::{
+    Document, DocumentLimits, DocumentList, DocumentPage, DocumentRow, Documents, Swapped,
+};
 pub use engine::{BoxFuture, BoxStream, DiskSpace, Engine, Stats, cannot_watch};
 pub use entry::{Entry, Revision, Version};
 pub use error::{Error, ErrorKind, Result};
