@@ -21,6 +21,11 @@ const BUILD: &[Row] = &[
     ("core/schema", &["core/key"]),
     // An adapter knows the contract, and nothing else of ours.
     ("engines/*", &["core/key", "core/engine"]),
+    // Databases that speak HTTP are reached by one client, with one rule of what is sent again.
+    ("engines/couchdb", &["engines/http"]),
+    ("engines/firestore", &["engines/http"]),
+    ("engines/cloudflare-kv", &["engines/http"]),
+    ("engines/forge-kvs", &["engines/http"]),
     // Services see stores, never a database.
     ("services/*", &["core/*"]),
     // Migrations change records while others write them, so they go through their service.
@@ -46,6 +51,12 @@ const TEST: &[Row] = &[
     ("*", &["testing/testkit"]),
     // An engine that speaks to a server is tried on a real one.
     ("engines/remote", &["doors/server", "keyward"]),
+    // Two engines that make one: tried with those that it is made for.
+    ("engines/coordinated", &["engines/memory", "engines/embedded", "engines/cloudflare-kv"]),
+    ("engines/forge-kvs", &["engines/memory", "engines/coordinated"]),
+    // What other programs read in a value store: tried with a coordinator, and on the real one.
+    ("systems/registry", &["engines/coordinated", "engines/cloudflare-kv"]),
+    ("systems/agreements", &["engines/coordinated"]),
     // Examples in the documentation need some engine.
     ("core/engine", &["engines/memory"]),
     ("testing/testkit", &["engines/memory"]),
