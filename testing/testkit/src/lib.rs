@@ -34,6 +34,18 @@
 //! [`FaultyEngine`] wraps an engine and fails, delays or crashes between any two calls, by a script
 //! or by a seed: what protocols above the engine are tested on.
 //!
+//! # Networks
+//!
+//! [`HttpProxy`] stands between an engine and a database that speaks HTTP. It counts requests, and
+//! cuts, delays and falsely answers them. [`network_faults!`] makes one named test of each thing that
+//! an engine must show when it does ([`NetworkPlace`]).
+//!
+//! # Documents
+//!
+//! [`document_conformance!`] makes one named test of each thing that an adapter of
+//! [`Documents`](keyward_engine::Documents) must show ([`DocumentsPlace`]). [`MemoryDocuments`] is the
+//! reference, and [`FaultyDocuments`] does for it what [`FaultyEngine`] does for an engine.
+//!
 //! # Histories
 //!
 //! [`linearize`] checks whether what clients of a real engine saw could have happened one after the
@@ -41,8 +53,13 @@
 
 mod behaviours;
 mod clock;
+#[doc(hidden)]
+pub mod documents;
 mod faults;
+#[doc(hidden)]
+pub mod faulty_network;
 mod history;
+mod http_proxy;
 mod place;
 mod reference;
 mod run;
@@ -54,8 +71,13 @@ pub mod suite;
 mod watcher;
 
 pub use clock::{TestClock, VirtualClock};
+pub use documents::{
+    DocumentCall, DocumentCalls, DocumentsPlace, FaultyDocuments, Meaning, MemoryDocuments,
+};
 pub use faults::{Call, Fault, Faults, FaultyEngine, Rates, When};
+pub use faulty_network::NetworkPlace;
 pub use history::{Model, NotLinearizable, Timed, linearize};
+pub use http_proxy::{HttpProxy, NetworkFault};
 pub use place::Place;
 #[doc(hidden)]
 pub use run::run;

@@ -68,8 +68,14 @@ impl Reference {
     }
 
     /// Takes over a commit that was applied, with the versions the engine gave. Panics if one of
-    /// them came before.
-    pub fn apply(&mut self, commit: Commit, versions: Vec<Option<Version>>, now: Timestamp) {
+    /// them came before and checks rely on versions.
+    pub fn apply(
+        &mut self,
+        commit: Commit,
+        versions: Vec<Option<Version>>,
+        can: &Capabilities,
+        now: Timestamp,
+    ) {
         assert_eq!(versions.len(), commit.writes.len());
         for (write, version) in commit.writes.into_iter().zip(versions) {
             let key = write.key().clone();
@@ -79,7 +85,7 @@ impl Reference {
                 continue;
             };
             let fresh = self.versions.insert((key.clone(), version.clone()));
-            assert!(fresh, "{key} has {version:?} again");
+            assert!(fresh || !can.compare, "{key} has {version:?} again");
             let entry = match write {
                 Write::Put(_, put) => entry_of(put, version, now),
                 Write::Add(_, amount) => {

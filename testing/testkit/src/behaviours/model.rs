@@ -74,7 +74,8 @@ impl Run {
             (Verdict::Applied, Ok(Outcome::Applied { revision, versions })) => {
                 self.expect_told(&commit, revision, now);
                 let keys: Vec<Key> = commit.writes.iter().map(|w| w.key().clone()).collect();
-                self.model.apply(commit, versions, now);
+                let can = self.subject.capabilities();
+                self.model.apply(commit, versions, can, now);
                 self.subject.settle().await;
                 self.compare(&keys).await;
             }

@@ -50,7 +50,8 @@ pub async fn versions_do_not_come_back_after_reopening(subject: Subject) {
     for round in 0..3 {
         for slot in &slots {
             for _ in 0..=round {
-                let version = subject.put(slot, put("1")).await.version;
+                let put = super::versions::next_put(&subject, seen.len());
+                let version = subject.put(slot, put).await.version;
                 let fresh = seen.insert((slot.clone(), version.clone()));
                 assert!(fresh, "{slot} has {version:?} again");
             }

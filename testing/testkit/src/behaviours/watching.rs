@@ -56,6 +56,7 @@ pub async fn each_commit_is_told_with_its_keys_and_kinds(subject: Subject) {
         (Commit::new().put(a.clone(), put("1")), vec![(a.clone(), ChangeKind::Put)]),
         (Commit::new().put(a.clone(), put("1")), vec![(a.clone(), ChangeKind::Put)]),
         (Commit::new().add(n.clone(), 1), vec![(n.clone(), ChangeKind::Put)]),
+        (Commit::new().put(b.clone(), put("0")), vec![(b.clone(), ChangeKind::Put)]),
         (
             Commit::new().put(b.clone(), put("1")).delete(a.clone()).add(n.clone(), 1),
             vec![(a, ChangeKind::Deleted), (b.clone(), ChangeKind::Put), (n, ChangeKind::Put)],

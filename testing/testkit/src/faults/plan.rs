@@ -118,7 +118,7 @@ impl Faults {
     }
 
     /// What happens to the next call.
-    pub(super) fn next(&mut self, call: u64) -> Fault {
+    pub(crate) fn next(&mut self, call: u64) -> Fault {
         match &mut self.0 {
             Plan::Script(faults) => faults.get(&call).copied().unwrap_or_default(),
             // Each call takes one number of the seed's, so that what one fault needs does not
