@@ -1,0 +1,180 @@
+//! Requests to the storage API.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use keyward_engine::{Error, ErrorKind, Result};
+use keyward_http::header::AUTHORIZATION;
+use keyward_http::{Effect, Method, Request, Response, StatusCode, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
+
+use crate::error::{Refusal, refused, unreadable};
+use crate::wire::{BatchGet, Failure, GetItem, Listed, Query, Row, Transaction};
+use crate::{Options, Token, TokenSource};
+
+/// The first pause before what Forge refused for a moment is sent again; twice as long each time.
+const PAUSE_FIRST: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The storage API of one installation. Clones share connections.
+#[derive(Clone)]
+pub(crate) struct Client {
+    http: keyward_http::Client,
+    options: Options,
+    tokens: Arc<dyn TokenSource>,
+}
+
+impl Client {
+    pub fn new(options: Options, tokens: Arc<dyn TokenSource>) -> Result<Self> {
+        let is_encrypted = options.api.scheme() == "https";
+        let http = keyward_http::Client::new("Forge", options.http, is_encrypted)?;
+        Ok(Self { http, options, tokens })
+    }
+
+    /// The same with other tokens.
+    pub fn with_tokens(&self, tokens: Arc<dyn TokenSource>) -> Self {
+        Self { tokens, ..self.clone() }
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The rows of some names: at most 25.
+    pub async fn rows(&self, names: &[&str]) -> Result<HashMap<String, Row>> {
+        let mut rows = HashMap::with_capacity(names.len());
+        let mut left = names.to_vec();
+        let mut pauses = Pauses::of(&self.options);
+        loop {
+            let items: Vec<GetItem<'_>> = left.iter().map(|name| GetItem::new(name)).collect();
+            let batch: BatchGet = self.read("batch/get", &items).await?;
+            rows.extend(batch.successful_keys.into_iter().map(|row| (row.key.clone(), row)));
+            let failed = batch.failed_keys.into_iter().filter(|failure| !failure.is_absent());
+            let failed: Vec<Failure> = failed.collect();
+            let Some(failure) = failed.first() else { return Ok(rows) };
+            // The others could be read, so the request as a whole is right.
+            let is_temporary = failed.iter().all(|failure| failure.error.is_temporary());
+            if !is_temporary || !pauses.pause().await {
+                let message = format!("Forge could not read {}", failure.key);
+                let cause = refused(StatusCode::BAD_REQUEST, &failure.error);
+                return Err(Error::new(ErrorKind::Unavailable, message).caused_by(cause));
+            }
+            left.retain(|name| failed.iter().any(|failure| failure.key == *name));
+        }
+    }
+
+    /// One page of the names that begin with a prefix.
+    pub async fn list(&self, query: &Query<'_>) -> Result<Listed> {
+        self.read("query", query).await
+    }
+
+    /// Writes and deletes rows, all or none. Carried out twice, a transaction changes nothing more, so it is sent
+    /// again after a lost answer.
+    pub async fn transact(&self, transaction: &Transaction<'_>) -> Result<()> {
+        let body = body("transaction", transaction)?;
+        let mut pauses = Pauses::of(&self.options);
+        let mut resent = false;
+        loop {
+            let response = self.post("transaction", body.clone(), Effect::WritesOnce).await;
+            let response = response.map_err(|error| if resent { unclear(error) } else { error })?;
+            resent |= response.resent;
+            if response.status.is_success() {
+                return Ok(());
+            }
+            let refusal = Refusal::of(&response);
+            if !refusal.is_temporary() || !pauses.pause().await {
+                let error = refused(response.status, &refusal);
+                // An attempt before this one may have been carried out.
+                return Err(if resent { unclear(error) } else { error });
+            }
+        }
+    }
+
+    async fn read<T: DeserializeOwned>(&self, path: &str, request: &impl Serialize) -> Result<T> {
+        let response = self.post(path, body(path, request)?, Effect::Reads).await?;
+        if !response.status.is_success() {
+            return Err(refused(response.status, &Refusal::of(&response)));
+        }
+        serde_json::from_slice(&response.body).map_err(|error| unreadable(path, error))
+    }
+
+    /// Sends a request; once more with another token, if there is one, when the first was refused.
+    async fn post(&self, path: &str, body: Vec<u8>, effect: Effect) -> Result<Response> {
+        let token = self.tokens.token(None).await?;
+        let response = self.send(path, body.clone(), effect, &token).await?;
+        if response.status != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let other = self.tokens.token(Some(&token)).await?;
+        if other == token {
+            return Ok(response);
+        }
+        let resent = response.resent;
+        let response = self.send(path, body, effect, &other).await;
+        let response = response.map_err(|error| if resent { unclear(error) } else { error })?;
+        Ok(Response { resent: resent || response.resent, ..response })
+    }
+
+    async fn send(
+        &self,
+        path: &str,
+        body: Vec<u8>,
+        effect: Effect,
+        token: &Token,
+    ) -> Result<Response> {
+        let request = Request::new(Method::POST, self.url(path)?, effect)
+            .json(body)
+            .header(AUTHORIZATION, token.header());
+        self.http.send(request).await
+    }
+
+    fn url(&self, path: &str) -> Result<Url> {
+        let base = self.options.api.as_str().trim_end_matches('/');
+        Url::parse(&format!("{base}/v1/{path}")).map_err(|error| {
+            let message = format!("{base}/v1/{path} is no URL: {error}");
+            Error::new(ErrorKind::Internal, message)
+        })
+    }
+}
+
+/// The pauses between the attempts at one request.
+struct Pauses {
+    started: Instant,
+    budget: Duration,
+    next: Duration,
+}
+
+impl Pauses {
+    fn of(options: &Options) -> Self {
+        let budget = options.http.retry_budget;
+        Self { started: Instant::now(), budget, next: PAUSE_FIRST }
+    }
+
+    /// Waits, unless the time for attempts is used up.
+    async fn pause(&mut self) -> bool {
+        if self.started.elapsed().saturating_add(self.next) >= self.budget {
+            return false;
+        }
+        sleep(self.next.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+        self.next = (self.next * 2).min(PAUSE_MAX);
+        true
+    }
+}
+
+fn body(path: &str, request: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(request).map_err(|error| {
+        Error::new(ErrorKind::Internal, format!("a request to {path} cannot be written"))
+            .caused_by(error)
+    })
+}
+
+/// What is known after an attempt whose answer was lost.
+fn unclear(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::OutcomeUnknown => error,
+        _ => Error::new(ErrorKind::OutcomeUnknown, error.message()),
+    }
+}

@@ -1,0 +1,150 @@
+//! The shapes of requests and responses.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Keys in one batch, and operations in one transaction.
+pub(crate) const OPERATIONS_MAX: usize = 25;
+/// Rows in one page of a query.
+pub(crate) const QUERY_ROWS_MAX: usize = 100;
+
+const CREATED_AT: &str = "CREATED_AT";
+const UPDATED_AT: &str = "UPDATED_AT";
+const EXPIRE_TIME: &str = "EXPIRE_TIME";
+
+/// Which of Forge's own facts of a row to tell.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GetOptions {
+    metadata_fields: [&'static str; 3],
+}
+
+impl GetOptions {
+    const ALL: Self = Self { metadata_fields: [CREATED_AT, UPDATED_AT, EXPIRE_TIME] };
+}
+
+/// One key of a batch to read.
+#[derive(Debug, Serialize)]
+pub(crate) struct GetItem<'a> {
+    key: &'a str,
+    options: GetOptions,
+}
+
+impl<'a> GetItem<'a> {
+    pub fn new(key: &'a str) -> Self {
+        Self { key, options: GetOptions::ALL }
+    }
+}
+
+/// The rows of a batch that was read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BatchGet {
+    pub successful_keys: Vec<Row>,
+    pub failed_keys: Vec<Failure>,
+}
+
+/// A key with its value and what Forge itself knows of it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Row {
+    pub key: String,
+    pub value: Box<RawValue>,
+    #[serde(default)]
+    pub created_at: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub updated_at: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub expire_time: Option<String>,
+}
+
+/// A key of a batch that could not be read.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Failure {
+    pub key: String,
+    pub error: crate::error::Refusal,
+}
+
+impl Failure {
+    /// Whether there is nothing under the key.
+    pub fn is_absent(&self) -> bool {
+        matches!(self.error.code.as_str(), "KEY_NOT_FOUND" | "NOT_FOUND")
+    }
+}
+
+/// Operations that happen together or not at all.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Transaction<'a> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<Set<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub delete: Vec<Delete<'a>>,
+}
+
+/// A row to write.
+#[derive(Debug, Serialize)]
+pub(crate) struct Set<'a> {
+    pub key: &'a str,
+    pub value: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<SetOptions>,
+}
+
+/// For how long a row lives.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct SetOptions {
+    pub ttl: Ttl,
+}
+
+/// A time to live.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Ttl {
+    pub value: u64,
+    pub unit: &'static str,
+}
+
+/// A row to delete.
+#[derive(Debug, Serialize)]
+pub(crate) struct Delete<'a> {
+    pub key: &'a str,
+}
+
+/// One page of keys to list.
+#[derive(Debug, Serialize)]
+pub(crate) struct Query<'a> {
+    pub limit: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<&'a str>,
+    #[serde(rename = "where", skip_serializing_if = "Vec::is_empty")]
+    pub clauses: Vec<BeginsWith<'a>>,
+}
+
+/// The only condition that the key-value store knows.
+#[derive(Debug, Serialize)]
+pub(crate) struct BeginsWith<'a> {
+    condition: &'static str,
+    property: &'static str,
+    values: [&'a str; 1],
+}
+
+impl<'a> Query<'a> {
+    pub fn new(prefix: &'a str, limit: usize, after: Option<&'a str>) -> Self {
+        let clause = BeginsWith { condition: "BEGINS_WITH", property: "key", values: [prefix] };
+        let clauses = if prefix.is_empty() { Vec::new() } else { vec![clause] };
+        Self { limit, after, clauses }
+    }
+}
+
+/// One page of keys. Their values come along, and are not read.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Listed {
+    pub data: Vec<ListedRow>,
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// A key of a page.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ListedRow {
+    pub key: String,
+}
