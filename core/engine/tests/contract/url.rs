@@ -49,7 +49,10 @@ fn an_option_that_nobody_took_is_refused_with_those_that_exist() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.message().contains("\"teir\""), "{error}");
     assert!(error.message().contains("it takes tier, history"), "{error}");
-    assert!(url.finish(&[]).unwrap_err().message().contains("it takes none"));
+    assert!(url.clone().finish(&[]).unwrap_err().message().contains("it takes none"));
+    let mut url = url;
+    url.also_takes(&["layout"]);
+    assert!(url.finish(&["tier"]).unwrap_err().message().contains("it takes tier, layout"));
 }
 
 #[test]
@@ -60,9 +63,47 @@ fn a_password_is_never_shown() {
         ("postgres://host/db?sslpassword=s3cret", "postgres://host/db?sslpassword=…"),
         ("postgres://ada@host/a:b@c", "postgres://ada@host/a:b@c"),
         ("embedded:./a:b@c", "embedded:./a:b@c"),
+        ("couchdb://ada:se/cr@et@host/db", "couchdb://ada:…@host/db"),
+        (
+            "forge-kvs://app?token=abc&token_file=/run/t",
+            "forge-kvs://app?token=…&token_file=/run/t",
+        ),
+        ("dynamodb://eu/t?secret_access_key=abc", "dynamodb://eu/t?secret_access_key=…"),
+        ("dynamodb://eu/t?endpoint=http://a:b@h:1", "dynamodb://eu/t?endpoint=http://a:…@h:1"),
+        ("dynamodb://eu/t?endpoint=http://h:1", "dynamodb://eu/t?endpoint=http://h:1"),
+        (
+            "cloudflare-kv://a/n?coordinator=postgres%3A%2F%2Fme%3Ase%2540cret%40h%2Fd%3Fstore=x%26b=1",
+            "cloudflare-kv://a/n?coordinator=postgres://me:…@h/d?b=1%26store=x",
+        ),
+        (
+            "cloudflare-kv://a/n?coordinator=forge-kvs://app?token=abc",
+            "cloudflare-kv://a/n?coordinator=forge-kvs://app?token=…",
+        ),
+        (
+            "cloudflare-kv://a/n?coordinator=embedded:./50%25",
+            "cloudflare-kv://a/n?coordinator=embedded:./50%25",
+        ),
     ] {
         let url: StoreUrl = text.parse().unwrap();
         assert_eq!(url.to_string(), shown);
         assert_eq!(format!("{url:?}"), format!("StoreUrl({shown})"));
+    }
+}
+
+#[test]
+fn a_percent_encoded_option_is_decoded() {
+    let taken = |text: &str| text.parse::<StoreUrl>().unwrap().take_decoded("at");
+    for (text, value) in [
+        ("x:?at=embedded:./coord", "embedded:./coord"),
+        ("x:?at=postgres://h/d?a=1%26b=2", "postgres://h/d?a=1&b=2"),
+        ("x:?at=%C3%A9%25", "é%"),
+    ] {
+        assert_eq!(taken(text).unwrap().as_deref(), Some(value));
+    }
+    assert_eq!(taken("x:?other=1").unwrap(), None);
+    for text in ["x:?at=%", "x:?at=%4", "x:?at=%+4", "x:?at=%zz", "x:?at=%ff", "x:?at=%é"] {
+        let error = taken(text).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{text}");
+        assert!(error.message().contains("\"at\""), "{error}");
     }
 }
