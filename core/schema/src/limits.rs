@@ -55,6 +55,15 @@ impl Schema {
         let problem = Problem::placeless("store-url", Severity::Error, message, hint.to_owned());
         problem.at(self.places.of(&Declared::Url(store.to_owned())))
     }
+
+    /// The problem that a store's coordinator cannot be one, for this reason.
+    pub fn unusable_coordinator(&self, store: &str, reason: &str, hint: &str) -> Problem {
+        let problem =
+            Problem::placeless("coordinator", Severity::Error, reason.to_owned(), hint.to_owned());
+        let of = |declared| self.places.of(&declared);
+        let key = of(Declared::Coordinator(store.to_owned()));
+        problem.at(key.or_else(|| of(Declared::Url(store.to_owned()))))
+    }
 }
 
 /// A check that is under way.

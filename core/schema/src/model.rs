@@ -53,6 +53,8 @@ pub struct StoreDeclaration {
     pub name: String,
     /// Where it is, as a URL; it may be left to those who open the schema.
     pub url: Option<String>,
+    /// The URL of the store that keeps the promises which this one's engine cannot, such as locks and versions.
+    pub coordinator: Option<String>,
     /// What it is for.
     pub description: Option<String>,
 }

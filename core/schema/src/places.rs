@@ -15,6 +15,8 @@ pub(crate) enum Declared {
     Root(String),
     /// The URL of a store.
     Url(String),
+    /// The coordinator of a store.
+    Coordinator(String),
 }
 
 /// The places of declarations.

@@ -47,6 +47,7 @@ impl Schema {
         let mut file: Table = toml::from_str(&self.text).unwrap_or_default();
         retain(&mut file, "stores", |name, store| {
             store.remove("url");
+            store.remove("coordinator");
             shows_store(name) || spaces.iter().any(|space| space.store == name)
         });
         retain(&mut file, "spaces", |name, space| {
@@ -135,6 +136,7 @@ mod tests {
         url = "postgres://me:hidden@db/a"
         [stores.b]
         url = "memory:"
+        coordinator = "postgres://me:hidden@db/b"
         [spaces.notes]
         store = "a"
         key = "user:{user}:notes:{note}"
@@ -160,7 +162,7 @@ mod tests {
         let read = read.schema("the server's").unwrap();
         let placeless: String = TWO
             .lines()
-            .filter(|line| !line.contains("url"))
+            .filter(|line| !line.contains("url") && !line.contains("coordinator"))
             .map(|line| format!("{line}\n"))
             .collect();
         let placeless = Schema::parse(&placeless, "two.toml").unwrap();

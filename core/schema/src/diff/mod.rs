@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::url::without_password;
+use crate::url::without_secrets;
 use crate::{LockTree, Schema, StoreDeclaration};
 
 /// The changes from one schema to another. Descriptions and declared queries mean nothing to a
@@ -167,7 +167,10 @@ fn stores(old: &Schema, new: &Schema, changes: &mut Vec<Change>) {
         let subject = format!("store {}", store.name);
         match old.store(&store.name) {
             None => changes.push(Change::new(subject, "new", Verdict::Compatible)),
-            Some(before) => changes.extend(place(subject, before, store)),
+            Some(before) => {
+                changes.extend(coordinator(subject.clone(), before, store));
+                changes.extend(place(subject, before, store));
+            }
         }
     }
     for store in old.stores.iter().filter(|store| new.store(&store.name).is_none()) {
@@ -182,7 +185,7 @@ fn place(subject: String, old: &StoreDeclaration, new: &StoreDeclaration) -> Opt
         return None;
     }
     let shown = |url: &Option<String>| {
-        url.as_deref().map_or("nowhere said".to_owned(), |url| without_password(url).into_owned())
+        url.as_deref().map_or("nowhere said".to_owned(), |url| without_secrets(url).into_owned())
     };
     let (from, to) = (shown(&old.url), shown(&new.url));
     let message = format!("at {to}, before {from}");
@@ -193,6 +196,28 @@ fn place(subject: String, old: &StoreDeclaration, new: &StoreDeclaration) -> Opt
         let why = "one of the schemas leaves the place to those who open the store: make sure that \
                    it is the same";
         Verdict::CannotTell { why: why.to_owned() }
+    };
+    Some(Change::new(subject, message, verdict))
+}
+
+fn coordinator(subject: String, old: &StoreDeclaration, new: &StoreDeclaration) -> Option<Change> {
+    if old.coordinator == new.coordinator {
+        return None;
+    }
+    let shown = |url: &Option<String>| {
+        url.as_deref().map_or("none".to_owned(), |url| without_secrets(url).into_owned())
+    };
+    let message = format!(
+        "the coordinator is {}, before {}",
+        shown(&new.coordinator),
+        shown(&old.coordinator)
+    );
+    // An empty coordinator takes over the values that are there, and nothing else.
+    let why = "versions, entries that expire, locks, queues and indexes are in the old coordinator: stop all \
+               processes, and copy it to the new place first";
+    let verdict = match (&old.coordinator, &new.coordinator) {
+        (Some(_), _) => Verdict::Incompatible { why: why.to_owned() },
+        (None, _) => Verdict::Compatible,
     };
     Some(Change::new(subject, message, verdict))
 }

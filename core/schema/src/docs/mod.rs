@@ -6,7 +6,7 @@ mod space;
 mod value;
 
 use crate::shape::Shape;
-use crate::url::without_password;
+use crate::url::without_secrets;
 use crate::{LockTree, Schema};
 use markdown::{Page, code, row_text};
 
@@ -36,10 +36,16 @@ pub fn docs_page(schema: &Schema) -> String {
 fn stores(schema: &Schema, page: &mut Page) {
     page.heading(2, "Stores");
     let rows = schema.stores.iter().map(|store| {
-        let place = store.url.as_deref().map_or_else(
-            || "said when it is opened".to_owned(),
-            |url| code(&without_password(url)),
-        );
+        let place = store
+            .url
+            .as_deref()
+            .map_or_else(|| "said when it is opened".to_owned(), |url| code(&without_secrets(url)));
+        let place = match store.coordinator.as_deref() {
+            Some(coordinator) => {
+                format!("{place}, coordinated by {}", code(&without_secrets(coordinator)))
+            }
+            None => place,
+        };
         let spaces = schema.spaces_of(&store.name).map(|space| space.name.as_str());
         vec![
             code(&store.name),

@@ -143,9 +143,13 @@ fn read_root(
     let mut places = Places::default();
     let tables = root.tables("stores", "stores", "store", STORES_MAX, report);
     for (name, table) in &tables {
-        if let Some(item) = table.item("url") {
-            let url = Declared::Url(name.text.to_owned());
-            places.insert(url, report.place_at(&item.span()));
+        let name = || name.text.to_owned();
+        for (key, declared) in
+            [("url", Declared::Url(name())), ("coordinator", Declared::Coordinator(name()))]
+        {
+            if let Some(item) = table.item(key) {
+                places.insert(declared, report.place_at(&item.span()));
+            }
         }
     }
     let stores = store::Stores::read(tables, report);

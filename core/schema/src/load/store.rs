@@ -4,7 +4,7 @@ use super::report::{Report, Span};
 use super::table::{Table, Text};
 use crate::StoreDeclaration;
 use crate::nearest::{listed, nearest};
-use crate::url::password;
+use crate::url::secrets;
 
 pub(super) struct Stores {
     pub declared: Vec<StoreDeclaration>,
@@ -16,15 +16,22 @@ impl Stores {
     pub fn read(tables: Vec<(Text<'_>, Table<'_, '_>)>, report: &mut Report<'_>) -> Self {
         let mut stores = Self { declared: Vec::new(), places: Vec::new() };
         for (name, table) in tables {
-            table.only(&["url", "description"], report);
+            table.only(&["url", "coordinator", "description"], report);
             let url = table.text("url", "url = \"embedded:./data\"", report);
             if let Some(url) = &url {
                 check_url(url, report);
+            }
+            let coordinator =
+                table.text("coordinator", "coordinator = \"embedded:./coord\"", report);
+            if let Some(coordinator) = &coordinator {
+                check_url(coordinator, report);
+                check_named_once(url.as_ref(), coordinator, report);
             }
             let description = table.text("description", "description = \"…\"", report);
             stores.declared.push(StoreDeclaration {
                 name: name.text.to_owned(),
                 url: url.map(|url| url.text.to_owned()),
+                coordinator: coordinator.map(|coordinator| coordinator.text.to_owned()),
                 description: description.map(|description| description.text.to_owned()),
             });
             stores.places.push(name.at);
@@ -78,10 +85,20 @@ fn check_url(url: &Text<'_>, report: &mut Report<'_>) {
         report.error("store-url", url.at.clone(), message, hint);
         return;
     }
-    if let Some(secret) = password(url.text) {
+    if let Some(secret) = secrets(url.text).first() {
         let at = url.part(secret.start, secret.len(), report);
         let message = "a password stands in the schema file, where everybody reads it";
         let hint = "leave url out and give it when the store is opened";
         report.warning("url-password", at, message, hint);
+    }
+}
+
+/// Refuses a coordinator that is named a second time, as an option of the URL.
+fn check_named_once(url: Option<&Text<'_>>, coordinator: &Text<'_>, report: &mut Report<'_>) {
+    let options = url.and_then(|url| url.text.split_once('?')).map_or("", |(_, options)| options);
+    if options.split('&').any(|option| option.starts_with("coordinator=")) {
+        let message = "the url names a coordinator too";
+        let hint = "keep one of the two";
+        report.error("unexpected-key", coordinator.at.clone(), message, hint);
     }
 }

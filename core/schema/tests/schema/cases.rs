@@ -127,6 +127,24 @@ pub(crate) const CASES: &[Case] = &[
         "leave url out",
     ),
     case(
+        "url-password",
+        "[stores.a]\nurl = 'forge-kvs://app?token=«abc»'\n[locks.l]\nroot = '{p}'\npaths = []\n",
+        "password",
+        "leave url out",
+    ),
+    case(
+        "store-url",
+        "[stores.a]\nurl = 'memory:'\ncoordinator = «'./coord'»\n[locks.l]\nroot = '{p}'\npaths = []\n",
+        "not a store URL",
+        "embedded:./data",
+    ),
+    case(
+        "unexpected-key",
+        "[stores.a]\nurl = 'x://a?coordinator=embedded:./a'\ncoordinator = «'embedded:./b'»\n[locks.l]\nroot = '{p}'\npaths = []\n",
+        "names a coordinator too",
+        "keep one",
+    ),
+    case(
         "unknown-store",
         "[stores.app]\n[stores.b]\n[locks.l]\nstore = 'app'\nroot = '{p}'\npaths = []\n[spaces.s]\nstore = «'ap'»\nkey = 's'\nownership = 'shared'\n[spaces.t]\nstore = 'b'\nkey = 's'\nownership = 'shared'\n",
         "no store \"ap\"",

@@ -272,6 +272,16 @@ fn spaces_and_stores_come_go_and_move() {
     assert_eq!(only(&moved), "at postgres://a:…@db/x, before embedded:./data → copy-store");
     assert!(!format!("{moved} {}", serde_json::to_string(&moved).unwrap()).contains("secret"));
     assert!(only(&changed("url = \"embedded:./data\"\n", "")).ends_with("→ cannot tell"));
+    let url = "url = \"embedded:./data\"\n";
+    let coordinated = |by: &str| NOTES.replace(url, &format!("{url}coordinator = '{by}'\n"));
+    let (one, other) = (coordinated("embedded:./c"), coordinated("postgres://a:secret@db/c"));
+    let first = diff(&schema(NOTES), &schema(&one));
+    assert_eq!(only(&first), "the coordinator is embedded:./c, before none → compatible");
+    let moved = diff(&schema(&one), &schema(&other));
+    assert_eq!(
+        only(&moved),
+        "the coordinator is postgres://a:…@db/c, before embedded:./c → incompatible"
+    );
     let two = NOTES.replace("[spaces.notes]", "[stores.b]\n[spaces.notes]\nstore = 'b'");
     let other = diff(&schema(NOTES), &schema(&two));
     assert!(

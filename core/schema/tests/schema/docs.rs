@@ -57,6 +57,15 @@ aliases = { policy = "policies" }
 "#;
 
 #[test]
+fn a_page_names_the_coordinator_of_a_store_without_its_password() {
+    let text =
+        "[stores.kv]\nurl = 'cloudflare-kv://a/n'\ncoordinator = 'postgres://me:s3cret@db/c'\n";
+    let page = docs_page(&schema(text));
+    let row = "| `kv` | `cloudflare-kv://a/n`, coordinated by `postgres://me:…@db/c` |";
+    assert!(page.contains(row), "{page}");
+}
+
+#[test]
 fn a_page_tells_everything_about_a_schema() {
     let page = docs_page(&schema(SMALL));
     assert_eq!(

@@ -130,3 +130,11 @@ fn a_url_that_nobody_can_open_is_told_at_its_line() {
     assert_eq!((problem.code, problem.line, problem.column), ("store-url", 2, 7));
     assert!(problem.message.ends_with("there is no engine called \"rocks\""));
 }
+
+#[test]
+fn a_coordinator_that_cannot_be_one_is_told_at_its_line() {
+    let text = "[stores.app]\nurl = 'rocks:./x'\ncoordinator = 'memory:'\n";
+    let schema = Schema::parse(text, "app.toml").unwrap();
+    let problem = schema.unusable_coordinator("app", "it is gone with the process", "use another");
+    assert_eq!((problem.code, problem.line, problem.column), ("coordinator", 3, 15));
+}
