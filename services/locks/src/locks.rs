@@ -70,7 +70,8 @@ impl Locks {
         let capabilities = store.capabilities();
         if capabilities.tier() == Tier::Advisory {
             return Err(Error::Unsupported(format!(
-                "the {} engine cannot compare before it writes, so it cannot keep locks",
+                "the {} engine cannot compare before it writes, so it cannot keep locks; name a \
+                 coordinator for the store, or use one of another engine",
                 capabilities.engine
             )));
         }

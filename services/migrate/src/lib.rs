@@ -33,7 +33,7 @@ mod walk;
 
 pub use copy::{Copied, Copy};
 pub use definition::{Definition, Source};
-pub use doctor::{Doctor, Found, Probed, Promise, Report, probe};
+pub use doctor::{Doctor, Found, Probed, Promise, Report, Scratch, probe, probe_on};
 pub use edit::Edit;
 pub use error::{Error, Result};
 pub use ledger::{Counts, Migration, Phase, Problem, Runner, State};

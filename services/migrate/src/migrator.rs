@@ -142,7 +142,7 @@ impl Migrator {
         }
         Err(Error::Refused(format!(
             "{doing} could undo what others write meanwhile, since the last writer wins on the {} \
-             engine: copy the store to another engine, and do it there",
+             engine: name a coordinator for the store, or copy it to another engine and do it there",
             capabilities.engine
         )))
     }

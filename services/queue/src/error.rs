@@ -105,7 +105,7 @@ impl Error {
         match self {
             Self::Store(error) => error.kind().hint(),
             Self::NeedsAtomic { .. } | Self::NeedsOrder { .. } => {
-                "Keep the queue in a store on an engine of the atomic tier, such as embedded."
+                "Keep the queue in a store of the atomic tier, such as embedded; or name a coordinator for this one."
             }
             Self::NoLease { .. } => "Choose a longer lease, or another engine.",
             Self::BadMessage(_) => "Change the message; nothing was enqueued.",

@@ -221,7 +221,10 @@ fn check_capabilities(store: &Store, space: &Declaration) -> Result<()> {
         .iter()
         .find(|index| matches!(index.kind, IndexKind::Values { unique: true, .. }));
     if let (Some(index), Tier::Advisory) = (unique, tier) {
-        return refuse(format!("cannot keep {} unique: the last writer wins there", index.name));
+        return refuse(format!(
+            "cannot keep {} unique, since the last writer wins there; name a coordinator for the store",
+            index.name
+        ));
     }
     if space.lifetime.is_some() && capabilities.expiry == ExpirySupport::Unsupported {
         return refuse("has no entries that expire".into());

@@ -7,10 +7,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Entry, Tier};
+use keyward_engine::{Entry, ErrorKind, Sharing, Tier};
 use keyward_key::{Key, KeyRange, Pattern};
 use keyward_records::{Finding, Flaw, IndexState, Inspector, Recognize, Records};
-pub use probe::{Probed, Promise, probe};
+pub use probe::{Probed, Promise, Scratch, probe, probe_on};
 use serde::Serialize;
 
 use crate::definition::Definition;
@@ -152,6 +152,7 @@ impl Doctor {
         let inspector =
             inspector.recognizing(self.recognize.clone()).telling_unknown(!self.schemaless);
         let mut report = Report::default();
+        self.verify(&mut report).await?;
         self.compare_catalog(&inspector, &mut report);
         self.look_for_expired(&mut report).await?;
         let mut lacking = Lacking::default();
@@ -179,6 +180,28 @@ impl Doctor {
                 return Ok(report);
             }
         }
+    }
+
+    /// Has a database server look at what it keeps. What it finds there, such as conflicts of replication, is for
+    /// people to decide, and the store works on; damage of a file on this machine is an error of whoever reads it.
+    async fn verify(&self, report: &mut Report) -> Result<()> {
+        let store = self.records.store();
+        if store.capabilities().sharing != Sharing::Network {
+            return Ok(());
+        }
+        let Err(error) = store.verify(&KeyRange::all()).await else { return Ok(()) };
+        if error.kind() != ErrorKind::Corrupt {
+            return Err(error.into());
+        }
+        let advice = error.advice().map(|advice| format!(". {advice}")).unwrap_or_default();
+        report.add(Found {
+            code: "damaged",
+            key: store.capabilities().engine.to_owned(),
+            message: format!("{error}{advice}"),
+            repairable: false,
+            repaired: false,
+        });
+        Ok(())
     }
 
     /// Tells of what is still as it was.

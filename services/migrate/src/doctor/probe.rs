@@ -4,8 +4,8 @@ use std::fmt;
 
 use futures_util::future::join_all;
 use keyward_engine::{
-    Clock, Commit, ErrorKind, Expect, Json, Order, Outcome, Put, Scan, ScanOrder, Store, Tier,
-    Version,
+    Clock, Commit, Entry, ErrorKind, Expect, Json, Order, Outcome, Put, Scan, ScanOrder, Store,
+    Tier, Version,
 };
 use keyward_key::{Key, KeyRange, Prefix};
 
@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 const WRITERS: usize = 16;
 /// How often.
 const ROUNDS: usize = 8;
+/// Scratch keys besides those that are scanned.
+const NAMES: [&str; 4] = ["absent", "one", "other", "raced"];
 /// Segments whose order is easily got wrong, in their order.
 const ORDERED: [&str; 7] = ["", "\u{1}", "-", "0", "a", "a-b", "é"];
 
@@ -23,7 +25,9 @@ const ORDERED: [&str; 7] = ["", "\u{1}", "-", "0", "a", "a-b", "é"];
 pub enum Probed {
     /// Everything that was tried came out as it should.
     Sound {
-        /// How often writers raced.
+        /// How many writers raced.
+        writers: usize,
+        /// How often.
         rounds: usize,
     },
     /// It broke a promise: what is built on it cannot be trusted.
@@ -64,15 +68,76 @@ impl fmt::Display for Promise {
     }
 }
 
+impl Promise {
+    /// What cannot be trusted where the promise is broken.
+    pub fn voids(self) -> &'static [&'static str] {
+        match self {
+            Self::OneWinner => &[
+                "locks and fences",
+                "unique indexes",
+                "queues and jobs",
+                "results computed once",
+                "conditions on versions",
+            ],
+            Self::KeptWrite => {
+                &["every acknowledged write, and so everything that is built on this store"]
+            }
+            Self::FreshVersion => {
+                &["conditions on versions of keys that were deleted", "cached reads", "fences"]
+            }
+            Self::KnownAbsence => {
+                &["conditions on absence", "unique indexes", "locks", "idempotency keys"]
+            }
+            Self::WholeCommit => {
+                &["indexes and history of records", "queues and jobs", "fences", "idempotency keys"]
+            }
+            Self::WholeScan => {
+                &["listings", "queries", "exports and copies", "index builds", "this doctor"]
+            }
+        }
+    }
+}
+
+/// What a probe writes, and where.
+#[derive(Debug, Clone, Copy)]
+pub struct Scratch {
+    /// The first segments of its keys.
+    pub below: &'static [&'static str],
+    /// A value with a number in it.
+    pub write: fn(i64) -> Json,
+    /// The number in a value.
+    pub read: fn(&Json) -> Option<i64>,
+    /// Whether scans are tried too.
+    pub scans: bool,
+}
+
+impl Default for Scratch {
+    /// Numbers below `system:probe`.
+    fn default() -> Self {
+        Self {
+            below: &["system", "probe"],
+            write: Json::from_integer,
+            read: Json::as_integer,
+            scans: true,
+        }
+    }
+}
+
 /// Tries an engine's promises on scratch keys below `system:probe`, which it removes again.
 pub async fn probe(store: &Store, clock: &dyn Clock) -> Result<Probed> {
+    probe_on(store, clock, Scratch::default()).await
+}
+
+/// The same on other scratch keys, for a store that takes only some.
+pub async fn probe_on(store: &Store, clock: &dyn Clock, form: Scratch) -> Result<Probed> {
     if store.capabilities().tier() == Tier::Advisory {
         return Ok(Probed::Unsupported);
     }
     let moment = clock.now().as_nanosecond().to_string();
-    let scratch = Scratch { store, below: Prefix::from_segments(["system", "probe", &moment]) };
-    let probed = scratch.probe().await;
-    scratch.remove().await?;
+    let below = Prefix::from_segments(form.below).child(&moment);
+    let trial = Trial { store, below, form };
+    let probed = trial.probe().await;
+    trial.remove().await?;
     probed
 }
 
@@ -82,10 +147,11 @@ pub(super) fn nothing() -> Result<Key> {
         .map_err(|error| Error::Damaged(error.to_string()))
 }
 
-/// Keys to try things on.
-struct Scratch<'s> {
+/// A probe that is under way.
+struct Trial<'s> {
     store: &'s Store,
     below: Prefix,
+    form: Scratch,
 }
 
 /// What came of writers who raced.
@@ -96,7 +162,7 @@ enum Race {
     Unclear,
 }
 
-impl Scratch<'_> {
+impl Trial<'_> {
     async fn probe(&self) -> Result<Probed> {
         let tried = [self.absence().await?, self.commits().await?, self.scans().await?];
         if let Some(promise) = tried.into_iter().flatten().next() {
@@ -112,10 +178,19 @@ impl Scratch<'_> {
 
     /// Removes everything, also what a scan does not show.
     async fn remove(&self) -> Result<()> {
-        for name in ["absent", "one", "other", "raced"].into_iter().chain(ORDERED) {
+        let scanned: &[&str] = if self.form.scans { &ORDERED } else { &[] };
+        for name in NAMES.iter().chain(scanned) {
             self.store.delete(self.key(name)?).await?;
         }
         Ok(())
+    }
+
+    fn put(&self, number: i64) -> Put {
+        Put::new((self.form.write)(number))
+    }
+
+    fn number(&self, entry: &Entry) -> Option<i64> {
+        (self.form.read)(&entry.value)
     }
 
     /// Makes and removes one key several times.
@@ -123,7 +198,7 @@ impl Scratch<'_> {
         let key = self.key("absent")?;
         let mut versions: Vec<Version> = Vec::new();
         for number in 0..4 {
-            let put = Put::new(Json::from_integer(number));
+            let put = self.put(number);
             let create =
                 || Commit::new().check(key.clone(), Expect::Absent).put(key.clone(), put.clone());
             let Outcome::Applied { versions: given, .. } = self.store.commit(create()).await?
@@ -134,9 +209,8 @@ impl Scratch<'_> {
                 return Ok(Some(Promise::FreshVersion));
             };
             let held = self.store.get(&key).await?;
-            let is_it = held.is_some_and(|held| {
-                held.version == version && held.value.as_integer() == Some(number)
-            });
+            let is_it = held
+                .is_some_and(|held| held.version == version && self.number(&held) == Some(number));
             if !is_it {
                 return Ok(Some(Promise::KeptWrite));
             }
@@ -162,7 +236,7 @@ impl Scratch<'_> {
         }
         let (one, other) = (self.key("one")?, self.key("other")?);
         let both = |number| {
-            let put = Put::new(Json::from_integer(number));
+            let put = self.put(number);
             Commit::new()
                 .check(one.clone(), Expect::Absent)
                 .put(one.clone(), put.clone())
@@ -172,7 +246,7 @@ impl Scratch<'_> {
         for number in 0..2 {
             seen.push(self.store.commit(both(number)).await?.is_applied());
             let held = self.store.get_many(&[one.clone(), other.clone()]).await?;
-            let held = held.into_iter().map(|entry| entry.and_then(|it| it.value.as_integer()));
+            let held = held.iter().map(|entry| entry.as_ref().and_then(|it| self.number(it)));
             if !held.eq([Some(0), Some(0)]) {
                 let first = number == 0;
                 return Ok(Some(if first { Promise::KeptWrite } else { Promise::WholeCommit }));
@@ -184,9 +258,12 @@ impl Scratch<'_> {
     /// Lists keys in pages of one, in both directions.
     async fn scans(&self) -> Result<Option<Promise>> {
         let mut expected = Vec::new();
+        if !self.form.scans {
+            return Ok(None);
+        }
         for name in ORDERED {
             let key = self.key(name)?;
-            self.store.put(key.clone(), Put::new(Json::from_integer(0))).await?;
+            self.store.put(key.clone(), self.put(0)).await?;
             expected.push(key);
         }
         let ordered = self.store.capabilities().scan_order == ScanOrder::Ordered;
@@ -212,7 +289,7 @@ impl Scratch<'_> {
 
     fn is_known(&self, key: &Key) -> bool {
         let last = key.segments().last().unwrap_or_default();
-        ["absent", "one", "other", "raced"].contains(&&*last)
+        NAMES.contains(&&*last)
     }
 
     async fn listed(&self, order: Order, expected: usize) -> Result<Vec<Key>> {
@@ -233,7 +310,7 @@ impl Scratch<'_> {
     /// Lets many writers go at one version at once, several times.
     async fn races(&self) -> Result<Probed> {
         let key = self.key("raced")?;
-        self.store.put(key.clone(), Put::new(Json::from_integer(-1))).await?;
+        self.store.put(key.clone(), self.put(-1)).await?;
         for _ in 0..ROUNDS {
             let Some(entry) = self.store.get(&key).await? else {
                 return Ok(Probed::Broken(Promise::KeptWrite));
@@ -243,12 +320,12 @@ impl Scratch<'_> {
                 Race::Lost => return Ok(Probed::Broken(Promise::OneWinner)),
                 Race::Unclear => return Ok(Probed::Unclear),
             };
-            let held = self.store.get(&key).await?.and_then(|entry| entry.value.as_integer());
+            let held = self.store.get(&key).await?.and_then(|entry| self.number(&entry));
             if held != Some(winner) {
                 return Ok(Probed::Broken(Promise::KeptWrite));
             }
         }
-        Ok(Probed::Sound { rounds: ROUNDS })
+        Ok(Probed::Sound { writers: WRITERS, rounds: ROUNDS })
     }
 
     async fn race(&self, key: &Key, version: &Version) -> Result<Race> {
@@ -256,7 +333,7 @@ impl Scratch<'_> {
             let number = i64::try_from(writer).unwrap_or_default();
             let commit = Commit::new()
                 .check(key.clone(), Expect::Version(version.clone()))
-                .put(key.clone(), Put::new(Json::from_integer(number)));
+                .put(key.clone(), self.put(number));
             async move { (number, self.store.commit(commit).await) }
         });
         let mut winners = Vec::new();

@@ -8,6 +8,7 @@ mod changing_keys;
 mod crashing;
 mod doctoring;
 mod fixture;
+mod examined_by_server;
 mod indexing;
 mod naming;
 mod optional;
