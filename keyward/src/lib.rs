@@ -19,9 +19,18 @@
 //! | `embedded:./data` | a directory on this machine, shared by its processes |
 //! | `embedded:./data?durability=relaxed` | the same; a power loss may undo the last commits |
 //! | `postgres://user:password@host/database?store=NAME` | a PostgreSQL database, shared by every process that reaches it |
+//! | `couchdb://user:password@host:5984/database` | a CouchDB database |
+//! | `dynamodb://REGION/TABLE` | a DynamoDB table; credentials as Amazon's SDK finds them |
+//! | `firestore://PROJECT/DATABASE/COLLECTION` | a Firestore collection; credentials as Google's libraries find them |
+//! | `cloudflare-kv://ACCOUNT/NAMESPACE?coordinator=URL` | a Cloudflare KV namespace; an atomic store coordinates it |
+//! | `forge-kvs://…?coordinator=URL` | the storage of a Forge app |
+//! | `couchdb://…?layout=document`, also `dynamodb`, `firestore` | agent data in the documents of another program |
 //! | `keyward+https://host:7480/STORE` | a store that a Keyward server serves; its API key is in `KEYWARD_KEY` |
 //! | `memory:` | this process only |
 //! | `memory:?tier=recoverable`, `?tier=advisory` | with the restrictions of weaker databases, for tests |
+//!
+//! CouchDB, DynamoDB, Firestore, Cloudflare KV and Forge KVS are cargo features (`couchdb`, `dynamodb`,
+//! `firestore`, `cloudflare-kv`, `forge-kvs`), all on by default.
 //!
 //! Above stores are records: [`Data`] opens what a schema file declares (see [`schema`]), and gives
 //! out its spaces, in which records have owners, indexes and history (see [`records`]). What agents keep
@@ -35,7 +44,7 @@ pub mod rules;
 mod sameness;
 
 pub use data::Data;
-pub use doctor::doctor;
+pub use doctor::{doctor, probe};
 #[doc(inline)]
 pub use keyward_agents as agents;
 #[doc(inline)]
@@ -63,7 +72,8 @@ pub use keyward_remote as remote;
 #[doc(inline)]
 pub use keyward_schema as schema;
 pub use open::{
-    Compacted, Salvaged, capabilities, compact, open, open_existing, restore, salvage, url_beside,
+    Compacted, Salvaged, capabilities, compact, has_document_layout, open, open_existing, prepare,
+    restore, salvage, url_beside,
 };
 pub use sameness::Sameness;
 

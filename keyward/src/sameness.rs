@@ -26,8 +26,10 @@ pub enum Sameness {
 
 impl Sameness {
     /// Compares two URLs by what identifies a store: the directory of an embedded one; server, database and
-    /// store in PostgreSQL; server and store behind a server of Keyward. Accounts and options are nobody's
-    /// identity.
+    /// store in PostgreSQL; server and store behind a server of Keyward; server and database in CouchDB; region and
+    /// table in DynamoDB; project, database and collection in Firestore; account and namespace in Cloudflare KV; the
+    /// file with the token in Forge. Accounts, coordinators and other options are nobody's identity, but
+    /// `layout=document` is: it sees other documents of a database.
     pub fn of(one: &str, other: &str) -> Self {
         match (Place::of(one), Place::of(other)) {
             _ if one == other => Self::Same,
@@ -58,7 +60,7 @@ struct Served {
 impl Place {
     /// Nothing for stores that are nowhere, and for what is no URL of a store.
     fn of(url: &str) -> Option<Self> {
-        let url: StoreUrl = url.parse().ok()?;
+        let mut url: StoreUrl = url.parse().ok()?;
         match url.engine() {
             "embedded" => {
                 let place = std::path::absolute(url.place()).ok()?;
@@ -81,9 +83,52 @@ impl Place {
                     names: vec![address.store().map(str::to_owned)],
                 }))
             }
+            "couchdb" | "couchdb+http" | "couchdb+https" => {
+                let default = if url.engine() == "couchdb+https" { 443 } else { 5_984 };
+                let layout = layout(&mut url);
+                let (authority, database) = url.place().strip_prefix("//")?.split_once('/')?;
+                let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+                let has_port = host.rsplit(']').next().is_some_and(|rest| rest.contains(':'));
+                let port = if has_port { String::new() } else { format!(":{default}") };
+                let database = database.trim_end_matches('/').to_owned();
+                let server = format!("{}{port}", host.to_lowercase());
+                Some(Self::served("couchdb", Some(server), [Some(database), layout]))
+            }
+            "dynamodb" => {
+                let layout = layout(&mut url);
+                let table = url.place().strip_prefix("//")?.to_owned();
+                Some(Self::served("dynamodb", url.take("endpoint"), [Some(table), layout]))
+            }
+            "firestore" => {
+                let layout = layout(&mut url);
+                let collection = url.place().strip_prefix("//")?.trim_end_matches('/').to_owned();
+                Some(Self::served("firestore", url.take("emulator"), [Some(collection), layout]))
+            }
+            "cloudflare-kv" => {
+                let namespace = url.place().strip_prefix("//")?.to_owned();
+                Some(Self::served("cloudflare-kv", url.take("api"), [Some(namespace)]))
+            }
+            "forge-kvs" => {
+                Some(Self::served("forge-kvs", url.take("api"), [url.take("token_file")]))
+            }
             _ => None,
         }
     }
+
+    fn served(
+        engine: &'static str,
+        server: Option<String>,
+        names: impl IntoIterator<Item = Option<String>>,
+    ) -> Self {
+        // Without an address it is the provider's own.
+        let server = vec![server.unwrap_or_default().trim_end_matches('/').to_owned()];
+        Self::Served(Served { engine, server, names: names.into_iter().collect() })
+    }
+}
+
+/// The layout that a URL asks for, as a name that is always said.
+fn layout(url: &mut StoreUrl) -> Option<String> {
+    Some(url.take("layout").unwrap_or_default())
 }
 
 impl Served {
@@ -136,6 +181,31 @@ mod tests {
         ] {
             assert_eq!(Sameness::of(url, stored), sameness, "{url}");
             assert_eq!(Sameness::of(stored, url), sameness, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_store_of_another_database_is_one_store_however_it_is_written() {
+        for (one, other, sameness) in [
+            ("couchdb://h/notes", "couchdb+http://me:secret@H:5984/notes/", Sameness::Same),
+            ("couchdb://h/notes", "couchdb://h/notes?answer_timeout=2s", Sameness::Same),
+            ("couchdb://h/notes", "couchdb+https://h/notes", Sameness::Possible),
+            ("couchdb://h/notes", "couchdb://other/notes", Sameness::Possible),
+            ("couchdb://h/notes", "couchdb://h/drafts", Sameness::Different),
+            ("couchdb://h/notes", "couchdb://h/notes?layout=document", Sameness::Different),
+            ("dynamodb://eu/t", "dynamodb://eu/t?create=true", Sameness::Same),
+            ("dynamodb://eu/t", "dynamodb://eu/t?endpoint=http://h:1", Sameness::Possible),
+            ("dynamodb://eu/t", "dynamodb://us/t", Sameness::Different),
+            ("firestore://p/d/c", "firestore://p/d/c/", Sameness::Same),
+            ("firestore://p/d/c", "firestore://p/d/e", Sameness::Different),
+            ("cloudflare-kv://a/n", "cloudflare-kv://a/n?coordinator=embedded:./c", Sameness::Same),
+            ("cloudflare-kv://a/n", "cloudflare-kv://a/m", Sameness::Different),
+            ("forge-kvs://x?token_file=/t", "forge-kvs://y?token_file=/t", Sameness::Same),
+            ("forge-kvs://x?token_file=/t", "forge-kvs://x", Sameness::Possible),
+            ("forge-kvs://x?token_file=/t", "forge-kvs://x?token_file=/u", Sameness::Different),
+        ] {
+            assert_eq!(Sameness::of(one, other), sameness, "{one} {other}");
+            assert_eq!(Sameness::of(other, one), sameness, "{other} {one}");
         }
     }
 

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod coordinators;
 mod doctoring;
 mod riding;
 mod rules;
+mod urls;
 
 use std::path::Path;
 

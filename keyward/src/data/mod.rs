@@ -1,8 +1,11 @@
 //! The stores of a schema, each opened when it is first needed.
 
+mod coordinators;
+mod place;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use keyward_agents::{self as agents, Agents};
@@ -10,8 +13,8 @@ use keyward_engine::{Capabilities, Error as StoreError, ErrorKind, ExpirySupport
 use keyward_engine::{SystemClock, Tier};
 use keyward_records::{Caller, Error, Records, Result, Space};
 use keyward_schema::{Problem, Problems, Schema, StoreLimits};
-use tokio::sync::Mutex;
 
+use self::place::Place;
 use crate::open;
 
 /// The name of the default store, where there are several and nothing else chooses one.
@@ -58,21 +61,6 @@ pub struct Data {
     agents: agents::Options,
 }
 
-/// Where a store is, and its records once it is open.
-#[derive(Clone)]
-struct Place {
-    url: Option<String>,
-    /// What a relative place is relative to; the current directory, if empty.
-    folder: PathBuf,
-    opened: Arc<Mutex<Option<Records>>>,
-}
-
-impl Place {
-    fn new(url: Option<String>, folder: &Path) -> Self {
-        Self { url, folder: folder.to_owned(), opened: Arc::default() }
-    }
-}
-
 impl Data {
     /// The stores of a schema where the schema says; embedded ones relative to the current
     /// directory. Nothing is opened yet.
@@ -90,9 +78,8 @@ impl Data {
     /// The stores of a schema; embedded ones relative to a folder. Nothing is opened yet.
     pub fn beside(schema: Schema, folder: &Path) -> Self {
         let stores = schema.stores.iter();
-        let places = stores
-            .map(|store| (store.name.clone(), Place::new(store.url.clone(), folder)))
-            .collect();
+        let places =
+            stores.map(|store| (store.name.clone(), Place::declared(store, folder))).collect();
         let agents = agents::Options::default();
         Self { schema: Arc::new(schema), places, default: None, agents }
     }
@@ -104,11 +91,12 @@ impl Data {
         self
     }
 
-    /// The same with a store in another place than the schema says. Refused for a store that the
-    /// schema does not declare.
+    /// The same with a store in another place than the schema says. It keeps the coordinator that the schema
+    /// declares for it, if that place is the same under another name, or the schema names none. Refused for a
+    /// store that the schema does not declare.
     pub fn at(mut self, store: &str, url: impl Into<String>) -> Result<Self> {
         match self.places.get_mut(store) {
-            Some(place) => *place = Place::new(Some(url.into()), Path::new("")),
+            Some(place) => *place = place.moved(url.into()),
             None => return Err(self.unknown_store(store)),
         }
         Ok(self)
@@ -118,6 +106,10 @@ impl Data {
     /// schema does not declare.
     pub fn only(mut self, store: &str) -> Result<Self> {
         self.place(store)?;
+        // Afterwards, the others are not known any more.
+        if let Some(clash) = coordinators::clash(&self.places, store) {
+            return Err(clash.into_error().into());
+        }
         let mut schema = Schema::clone(&self.schema);
         schema.stores.retain(|one| one.name == store);
         schema.spaces.retain(|space| space.store == store);
@@ -159,29 +151,36 @@ impl Data {
         &self.schema
     }
 
-    /// Where a store is. An error if neither the schema nor [`Data::at`] says so.
+    /// Where a store is, its coordinator included. An error if neither the schema nor [`Data::at`] says so, and
+    /// if what is at the place of its coordinator is something else too.
     pub fn url(&self, store: &str) -> Result<String> {
-        let place = self.place(store)?;
-        match &place.url {
-            Some(url) => Ok(open::url_beside(&place.folder, url)?),
-            None => {
-                let message = format!("the schema does not say where the store {store} is");
-                Err(StoreError::new(ErrorKind::Invalid, message).into())
-            }
+        let Some(url) = self.place(store)?.whole_url()? else {
+            let message = format!("the schema does not say where the store {store} is");
+            return Err(StoreError::new(ErrorKind::Invalid, message).into());
+        };
+        match coordinators::clash(&self.places, store) {
+            Some(clash) => Err(clash.into_error().into()),
+            None => Ok(url),
         }
     }
 
     /// What of the schema does not fit the stores that it lives in, with the lines that say it:
-    /// urls that name no engine, keys, values and lifetimes beyond an engine's limits. Nothing is
-    /// opened. Stores of which nobody says where they are are not looked at, nor are those behind a
+    /// urls that name no engine, coordinators that cannot be one, keys, values and lifetimes beyond an
+    /// engine's limits. Nothing is opened. Stores of which nobody says where they are are not looked at, nor are those behind a
     /// server. An error if a place
     /// that [`Data::at`] gave is none.
     pub fn check(&self) -> Result<Problems> {
         let mut problems = Vec::new();
         for (store, place) in &self.places {
-            let Some(url) = &place.url else { continue };
+            let unusable = coordinators::check(&self.places, store);
+            if let Some(fault) = unusable {
+                let problem = self.schema.unusable_coordinator(store, &fault.message, &fault.hint);
+                problems.push(problem);
+                continue;
+            }
+            let (Some(url), Some(whole)) = (&place.url, place.whole_url()?) else { continue };
             let declared = self.schema.store(store).and_then(|store| store.url.as_ref());
-            match open::known_capabilities(url) {
+            match open::known_capabilities(&whole) {
                 Ok(Some(it)) => problems.extend(self.schema.check_limits(store, &limits(&it))),
                 Ok(None) => {}
                 Err(error) if declared == Some(url) => {

@@ -1,0 +1,25 @@
+//! Firestore.
+
+use std::sync::Arc;
+
+use keyward_engine::{Capabilities, Documents, Result, StoreUrl};
+use keyward_firestore::{Firestore, FirestoreDocuments, Options};
+
+use super::request::opened;
+use super::{Absent, Opened};
+
+pub(super) fn capabilities(url: StoreUrl) -> Result<Capabilities> {
+    Ok(Options::from_url(url)?.capabilities())
+}
+
+pub(super) async fn open(url: StoreUrl, absent: Absent) -> Result<Opened> {
+    let options = Options::from_url(url)?;
+    match absent {
+        Absent::Create => opened(Some(Firestore::open(options).await?)),
+        Absent::Leave => opened(Firestore::open_existing(options).await?),
+    }
+}
+
+pub(super) async fn documents(url: StoreUrl) -> Result<Arc<dyn Documents>> {
+    Ok(Arc::new(FirestoreDocuments::open(Options::from_url(url)?).await?))
+}
