@@ -83,3 +83,8 @@ pub(crate) fn prefix(space: &Space, user: &str, namespace: Option<&str>) -> Resu
     }
     Ok(space.key.prefix(&values).map_err(keyward_records::Error::from)?)
 }
+
+/// Below what the entries of all users lie.
+pub(crate) fn all(space: &Space) -> Result<Prefix> {
+    Ok(space.key.prefix(&Bindings::new()).map_err(keyward_records::Error::from)?)
+}

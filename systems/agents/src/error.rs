@@ -73,6 +73,30 @@ pub enum Error {
         /// Why the next one was not.
         source: Box<Error>,
     },
+    /// An entry could not be copied.
+    #[error(
+        "the entry {key:?} of user {user:?} in namespace {namespace:?} cannot be copied: {source}"
+    )]
+    InEntry {
+        /// The user whose entry it is.
+        user: String,
+        /// The namespace.
+        namespace: String,
+        /// The key.
+        key: String,
+        /// Why.
+        source: Box<Error>,
+    },
+    /// An entry that is to be copied has something else in the target, or changes there all the time.
+    #[error("the target has another entry {key:?} of user {user:?} in namespace {namespace:?}")]
+    Differs {
+        /// The user whose entry it is.
+        user: String,
+        /// The namespace.
+        namespace: String,
+        /// The key.
+        key: String,
+    },
     /// The store has no space for agents' entries.
     #[error("{0}")]
     Unprepared(String),
@@ -115,8 +139,10 @@ impl Error {
             Self::TooMany { .. } | Self::LongDocument { .. } => ErrorKind::LimitExceeded.code(),
             Self::BadDocument { .. } | Self::OtherUser { .. } => "bad-document",
             Self::InDocument { source, .. }
+            | Self::InEntry { source, .. }
             | Self::Partly { source, .. }
             | Self::Unflushed { source, .. } => source.code(),
+            Self::Differs { .. } => "conflict",
             Self::Unprepared(_) => "unknown-space",
         }
     }
@@ -133,7 +159,10 @@ impl Error {
             Self::OtherUser { .. } => {
                 "Import it for that user, or have an operator import documents of all users."
             }
-            Self::InDocument { source, .. } => source.hint(),
+            Self::InDocument { source, .. } | Self::InEntry { source, .. } => source.hint(),
+            Self::Differs { .. } => {
+                "Say which one counts: keep the target's, replace it, or take the newer one."
+            }
             Self::Partly { source, .. } => match &**source {
                 source @ (Self::BadDocument { .. }
                 | Self::LongDocument { .. }
@@ -152,7 +181,9 @@ impl Error {
     pub fn retryable(&self) -> bool {
         match self {
             Self::Records(error) => error.retryable(),
-            Self::Partly { source, .. } | Self::InDocument { source, .. } => source.retryable(),
+            Self::Partly { source, .. }
+            | Self::InDocument { source, .. }
+            | Self::InEntry { source, .. } => source.retryable(),
             Self::Unflushed { .. } => true,
             _ => false,
         }

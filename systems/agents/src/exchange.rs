@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use keyward_engine::{Commit, Expiry, ExpirySupport, Json, Put, Tier, Write};
 use keyward_key::{Bindings, Key};
 use keyward_records::field::quoted;
-use keyward_records::{BUDGET_MAX, Error as RecordsError, Next, Query, Record, Update, Written};
+use keyward_records::{
+    BUDGET_MAX, Error as RecordsError, Next, Precondition, Query, Record, Space, Ttl, Update,
+    Written,
+};
 
 use crate::Agents;
 use crate::access::{Access, AccessRow};
@@ -113,6 +116,19 @@ impl UserData {
         after: Option<String>,
         limit: usize,
     ) -> Result<Exported> {
+        let (entries, next) = self.page_of_all(namespace, after, limit).await?;
+        let documents: Vec<Json> = entries.iter().map(AgentEntry::to_document).collect();
+        self.log(Line { namespace, count: Some(documents.len()), ..Line::of("export") });
+        Ok(Exported { documents, next })
+    }
+
+    /// One page of the user's entries, of all namespaces or of one.
+    pub(crate) async fn page_of_all(
+        &self,
+        namespace: Option<&str>,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<AgentEntry>, Option<String>)> {
         let mut values = Bindings::new().with(USER, &*self.user);
         if let Some(namespace) = namespace {
             values = values.with(NAMESPACE, namespace);
@@ -120,10 +136,7 @@ impl UserData {
         let query = Query::key(values).limit(limit).after(after).budget(BUDGET_MAX);
         let query = query.bytes_max(PAGE_BYTES_MAX);
         let answer = self.space()?.query(&query).await?;
-        let entries = self.complete_all(answer.records).await?;
-        let documents: Vec<Json> = entries.iter().map(AgentEntry::to_document).collect();
-        self.log(Line { namespace, count: Some(documents.len()), ..Line::of("export") });
-        Ok(Exported { documents, next: answer.next })
+        Ok((self.complete_all(answer.records).await?, answer.next))
     }
 
     /// Imports documents: each entry then has exactly what its document says, with its times as they were
@@ -175,13 +188,12 @@ impl UserData {
 
     /// Takes distinct documents, in one commit where there is more than one. The error of a single one names it.
     async fn take(&self, documents: &[Incoming]) -> Result<Imported> {
-        let store = self.shared().store();
         // What is gathered belongs to the entries as they were, and would be added to what documents say.
         self.agents.flush().await?;
         let mut updates = Vec::with_capacity(documents.len());
         let mut rider = Commit::new();
         for incoming in documents {
-            let update = self.update(&incoming.document).await;
+            let update = self.update(&incoming.document, None).await;
             let (update, row) = update.map_err(|error| incoming.refused(error))?;
             rider.writes.push(row);
             updates.push(update);
@@ -191,35 +203,76 @@ impl UserData {
             [one] if error.is_of_the_record() => one.refused(error.into()),
             _ => error.into(),
         };
-        let written = if space.guarantee() == Tier::Atomic {
-            space.with_rider(rider).apply_together(updates).await.map_err(refused)?
-        } else {
-            let mut written = Vec::with_capacity(updates.len());
-            for update in updates {
-                written.push(space.apply(update).await.map_err(refused)?);
+        let written = match space.guarantee() {
+            Tier::Atomic => {
+                space.with_rider(rider).apply_together(updates).await.map_err(refused)?
             }
-            for row in rider.writes {
-                // Without checks nothing conflicts.
-                let commit = Commit { writes: vec![row], ..Commit::new() };
-                let _ = store.commit(commit).await.map_err(|error| refused(error.into()))?;
+            Tier::Recoverable | Tier::Advisory => {
+                let mut written = Vec::with_capacity(updates.len());
+                for (update, row) in updates.into_iter().zip(rider.writes) {
+                    written.push(self.write_one(&space, update, row).await.map_err(refused)?);
+                }
+                written
             }
-            written
         };
         let is_new = |written: &&Written| matches!(written, Written::Applied { created: true, .. });
         let created = written.iter().filter(is_new).count();
         Ok(Imported { created, replaced: written.len() - created })
     }
 
-    /// The change that a document makes, and the write of who accessed its entry.
-    async fn update(&self, document: &Document) -> Result<(Update<'static>, Write)> {
+    /// Writes an entry, and then who accessed it, where commits take one key. What is expected is that of
+    /// the entry.
+    async fn write_one(
+        &self,
+        space: &Space,
+        update: Update<'_>,
+        row: Write,
+    ) -> Result<Written, RecordsError> {
+        let written = space.apply(update).await?;
+        if written.is_accepted() {
+            // Without checks nothing conflicts.
+            let commit = Commit { writes: vec![row], ..Commit::new() };
+            let _ = self.shared().store().commit(commit).await?;
+        }
+        Ok(written)
+    }
+
+    /// Makes an entry what a document says, if it is as expected.
+    pub(crate) async fn put_document(
+        &self,
+        document: &Document,
+        expect: Precondition,
+        ttl: Option<Ttl>,
+    ) -> Result<Written> {
+        let (update, row) = self.update(document, ttl).await?;
+        let (update, space) = (update.expecting(expect), self.space()?);
+        Ok(match space.guarantee() {
+            Tier::Atomic => {
+                let rider = Commit { writes: vec![row], ..Commit::new() };
+                space.with_rider(rider).apply(update).await?
+            }
+            Tier::Recoverable | Tier::Advisory => self.write_one(&space, update, row).await?,
+        })
+    }
+
+    /// The change that a document makes, and the write of who accessed its entry. How long it lives is said by its
+    /// namespace, unless it is said here.
+    async fn update(
+        &self,
+        document: &Document,
+        ttl: Option<Ttl>,
+    ) -> Result<(Update<'static>, Write)> {
         let store = self.shared().store();
         let namespace = self.use_namespace(&document.id.namespace)?;
         let place = namespace.place(&document.id.key)?;
-        let settings = namespace.known_settings().await?;
-        let writer = namespace.writer(&settings);
+        let rules = namespace.known_rules().await?;
+        let writer = namespace.writer(&rules);
         let metadata = document.metadata.as_ref().map(Json::as_str);
         writer.check(document.value.as_str(), metadata)?;
-        let ttl = writer.ttl(metadata, None)?;
+        let ttl = match ttl {
+            Some(ttl) => ttl,
+            None => writer.ttl(metadata, None)?,
+        };
         let expires = store.capabilities().expiry != ExpirySupport::Unsupported;
         let ends = writer.ends(ttl).filter(|_| expires);
         let row = match access_row(document, ends)? {

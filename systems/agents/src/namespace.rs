@@ -12,7 +12,7 @@ use crate::agents::{Agents, Shared};
 use crate::declaration::{NAMESPACE, USER};
 use crate::entry::{AgentEntry, born, born_bytes, value_of};
 use crate::set::{Patch, Seen, Set, Writer};
-use crate::settings::Settings;
+use crate::settings::Rules;
 use crate::track::{Line, Note};
 use crate::{Error, Result, places};
 
@@ -125,8 +125,8 @@ impl Namespace {
     /// [`Written::Conflicted`] if the set expects what is not so.
     pub async fn set(&self, key: &str, set: Set) -> Result<Written> {
         let place = self.place(key)?;
-        let settings = self.known_settings().await?;
-        let writer = self.writer(&settings);
+        let rules = self.known_rules().await?;
+        let writer = self.writer(&rules);
         writer.check(set.value.as_str(), set.metadata.as_ref().map(Json::as_str))?;
         let mut seen = Seen::default();
         let update = |record: Option<&Record>| writer.set(record, &set, &mut seen).map(Some);
@@ -146,8 +146,8 @@ impl Namespace {
         if patch.value.is_none() && patch.metadata.is_none() {
             return Err(Error::Invalid("a patch has a part for the value or the metadata".into()));
         }
-        let settings = self.known_settings().await?;
-        let writer = self.writer(&settings);
+        let rules = self.known_rules().await?;
+        let writer = self.writer(&rules);
         let mut seen = Seen::default();
         let update = |record: Option<&Record>| writer.patch(record, &patch, &mut seen);
         let update = Update::new(place.clone(), update).expecting(patch.expect.clone());
@@ -216,11 +216,11 @@ impl Namespace {
         Ok(())
     }
 
-    pub(crate) fn writer<'w>(&'w self, settings: &'w Settings) -> Writer<'w> {
+    pub(crate) fn writer<'w>(&'w self, rules: &'w Rules) -> Writer<'w> {
         let shared = self.shared();
         let declared = self.space.declaration().lifetime.map(|lifetime| lifetime.ttl);
         let now = shared.clock.now();
-        Writer { actor: &self.actor, options: &shared.options, settings, declared, now }
+        Writer { actor: &self.actor, options: &shared.options, rules, declared, now }
     }
 
     /// Notes who wrote an entry.

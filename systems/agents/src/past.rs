@@ -87,8 +87,8 @@ impl Namespace {
     /// and when stays; it is updated now. Refused for a version that was redacted or is not kept.
     pub async fn restore(&self, key: &str, seq: u64, expect: Precondition) -> Result<Written> {
         let place = self.place(key)?;
-        let settings = self.known_settings().await?;
-        let writer = self.writer(&settings);
+        let rules = self.known_rules().await?;
+        let writer = self.writer(&rules);
         let mut seen = Seen::default();
         let remake = |record: Option<&Record>, past: &Json, _: Option<&Json>| {
             writer.restored(record, past, &mut seen)

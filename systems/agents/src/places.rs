@@ -10,6 +10,10 @@ use crate::{Error, Result, declaration};
 const ACCESS: [&str; 2] = ["system", "access"];
 /// What runs did.
 const LOG: [&str; 2] = ["system", "agent-log"];
+/// What stands under the key of all logs in a store that keeps none: the only thing that ever does.
+pub(crate) const NO_LOG: &str = r#"{"kept":false}"#;
+/// What stands for the settings of every namespace in a store that keeps none.
+pub(crate) const NO_SETTINGS: &str = r#"{"whole_seconds":true}"#;
 /// What holds for a namespace.
 const SETTINGS: [&str; 2] = ["system", "agent-settings"];
 
@@ -27,6 +31,11 @@ pub(crate) fn access_bytes(entry: &Key) -> usize {
 /// Where the log of a run is.
 pub(crate) fn log(user: &str, run: &str) -> Prefix {
     Prefix::from_segments(LOG).child(user).child(run)
+}
+
+/// Where a store says that it keeps no logs.
+pub(crate) fn no_log() -> Option<Key> {
+    Prefix::from_segments(LOG).to_key()
 }
 
 /// Where the logs of a user's runs are.

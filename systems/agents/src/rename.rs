@@ -1,6 +1,6 @@
 //! Giving an entry another key.
 
-use keyward_engine::{Commit, Expiry, Put, Tier};
+use keyward_engine::{Commit, Entry, Expiry, Put, Tier};
 use keyward_key::Key;
 use keyward_records::Relocated;
 
@@ -23,10 +23,15 @@ impl Namespace {
         // no reason to refuse.
         let _ = self.agents.flush().await;
         let known = self.shared().tracker.born(&from);
+        // Where a row is a part of its entry, it is gone with it.
+        let row = match self.space.guarantee() {
+            Tier::Atomic => None,
+            _ => self.shared().store().get(&places::access(&from)).await?,
+        };
         let relocated = self.space.relocate(&from, &self.space, &to).await?;
         let moved = relocated == Relocated::Moved;
         if moved {
-            self.move_accesses(&places::access(&from), &places::access(&to)).await?;
+            self.move_accesses(&places::access(&from), &places::access(&to), row).await?;
             self.shared().tracker.forget(&from, &known);
         }
         self.log(Line { found: Some(moved), ..Line::of("rename").key(key) });
@@ -35,9 +40,9 @@ impl Namespace {
 
     /// What is known about accesses follows the entry. It names the moment that the entry was made, so
     /// what is left behind by a crash is not taken for another entry's.
-    async fn move_accesses(&self, from: &Key, to: &Key) -> Result<()> {
+    async fn move_accesses(&self, from: &Key, to: &Key, before: Option<Entry>) -> Result<()> {
         let store = self.shared().store();
-        let Some(row) = store.get(from).await? else { return Ok(()) };
+        let Some(row) = store.get(from).await?.or(before) else { return Ok(()) };
         let put = Put { expiry: row.expires.map(Expiry::At), ..Put::new(row.value) };
         if store.capabilities().tier() == Tier::Atomic {
             // It has no check that could refuse it.

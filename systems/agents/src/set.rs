@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use keyward_engine::{Json, moment_text};
+use keyward_engine::Json;
 use keyward_records::field::{members, object, quoted};
 use keyward_records::{Error, Merge, Next, Precondition, Record, Result, Ttl};
 
@@ -12,7 +12,7 @@ use crate::actor::Actor;
 use crate::agents::Options;
 use crate::declaration::SPACE;
 use crate::entry::{Body, plain};
-use crate::settings::Settings;
+use crate::settings::Rules;
 
 /// The member of metadata that says how long an entry lives, in namespaces that honour it.
 const TTL_SECONDS: &str = "ttl_seconds";
@@ -142,7 +142,7 @@ impl Patch {
 pub(crate) struct Writer<'w> {
     pub actor: &'w Actor,
     pub options: &'w Options,
-    pub settings: &'w Settings,
+    pub rules: &'w Rules,
     /// How long entries live by what the schema says.
     pub declared: Option<Duration>,
     pub now: Timestamp,
@@ -198,7 +198,8 @@ impl Writer<'_> {
         let metadata = metadata.as_ref().map(Json::as_str).or(old.metadata);
         // An end that metadata ask for moves when they change; any other stays.
         let asked = |metadata: Option<&str>| metadata.and_then(|text| member(text, TTL_SECONDS));
-        let moved = self.settings.honour_ttl_seconds && asked(metadata) != asked(old.metadata);
+        let moved =
+            self.rules.settings.honour_ttl_seconds && asked(metadata) != asked(old.metadata);
         let next = self.written(Some(record), Some(old), value, metadata, None, seen)?;
         if moved {
             return Ok(Some(next));
@@ -224,7 +225,7 @@ impl Writer<'_> {
         seen: &mut Seen,
     ) -> Result<Next> {
         self.check(value, metadata)?;
-        let now = quoted(&moment_text(self.now));
+        let now = quoted(&self.rules.time_text(self.now));
         let agent = self.actor.agent_id().map(quoted);
         let body = Body {
             created_by_agent: old.map_or(agent.as_deref(), |old| old.created_by_agent),
@@ -256,7 +257,7 @@ impl Writer<'_> {
         if let Some(life) = life {
             return Ok(life.into());
         }
-        let settings = self.settings;
+        let settings = self.rules.settings;
         let asked = metadata.and_then(|text| member(text, TTL_SECONDS));
         let asked = match asked.filter(|_| settings.honour_ttl_seconds) {
             Some(text) if text != "null" => Some(seconds(&text)?),

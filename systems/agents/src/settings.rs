@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use keyward_engine::{Json, Put};
+use keyward_engine::{Json, Put, moment_text};
 use keyward_key::Key;
 use serde::{Deserialize, Serialize};
 
@@ -57,26 +57,61 @@ mod milliseconds {
     }
 }
 
-/// Settings that were read lately.
+/// What writers go by: the settings of a namespace, and what its store says about times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Rules {
+    pub settings: Settings,
+    /// Whether times are written without fractions of a second, as other programs expect them. Only a
+    /// store whose layout is theirs says so.
+    pub whole_seconds: bool,
+}
+
+impl Rules {
+    /// The text of a moment that is noted now.
+    pub fn time_text(&self, at: Timestamp) -> String {
+        match self.whole_seconds {
+            true => whole_seconds_text(at),
+            false => moment_text(at),
+        }
+    }
+
+    fn read(json: &Json) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct OfStore {
+            #[serde(default)]
+            whole_seconds: bool,
+        }
+        let settings = serde_json::from_slice(json.as_bytes()).ok()?;
+        let OfStore { whole_seconds } = serde_json::from_slice(json.as_bytes()).ok()?;
+        Some(Self { settings, whole_seconds })
+    }
+}
+
+/// The text of a moment as other programs write it: `2026-02-05T10:00:00Z`.
+pub(crate) fn whole_seconds_text(at: Timestamp) -> String {
+    format!("{at:.0}")
+}
+
+/// Rules that were read lately.
 #[derive(Debug, Default)]
 pub(crate) struct SettingsCache {
-    known: Mutex<HashMap<Key, (Settings, Timestamp)>>,
+    known: Mutex<HashMap<Key, (Rules, Timestamp)>>,
 }
 
 impl SettingsCache {
-    fn get(&self, place: &Key, now: Timestamp) -> Option<Settings> {
+    fn get(&self, place: &Key, now: Timestamp) -> Option<Rules> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (settings, read) = known.get(place)?;
+        let (rules, read) = known.get(place)?;
         let age = now.duration_since(*read);
-        (!age.is_negative() && age.unsigned_abs() < AGE_MAX).then_some(*settings)
+        (!age.is_negative() && age.unsigned_abs() < AGE_MAX).then_some(*rules)
     }
 
-    fn put(&self, place: Key, settings: Settings, now: Timestamp) {
+    fn put(&self, place: Key, rules: Rules, now: Timestamp) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED_MAX {
             known.clear();
         }
-        known.insert(place, (settings, now));
+        known.insert(place, (rules, now));
     }
 }
 
@@ -84,19 +119,19 @@ impl Namespace {
     /// What holds for the namespace, read now. Who may not read its entries may not read this.
     pub async fn settings(&self) -> Result<Settings> {
         self.space.range(self.values())?;
-        self.read_settings().await
+        Ok(self.read_rules().await?.settings)
     }
 
-    async fn read_settings(&self) -> Result<Settings> {
+    async fn read_rules(&self) -> Result<Rules> {
         let place = places::settings(&self.user, &self.namespace)?;
         let now = self.shared().clock.now();
-        let settings = match self.shared().store().get(&place).await? {
-            Some(entry) => serde_json::from_slice(entry.value.as_bytes())
-                .map_err(|_| damaged(format!("{place} holds no settings")))?,
-            None => Settings::default(),
+        let rules = match self.shared().store().get(&place).await? {
+            Some(entry) => Rules::read(&entry.value)
+                .ok_or_else(|| damaged(format!("{place} holds no settings")))?,
+            None => Rules::default(),
         };
-        self.shared().settings.put(place, settings, now);
-        Ok(settings)
+        self.shared().settings.put(place, rules, now);
+        Ok(rules)
     }
 
     /// Changes what holds for the namespace. Entries that are there keep their ends until they are set
@@ -122,16 +157,16 @@ impl Namespace {
             store.put(place.clone(), Put::new(json)).await?;
         }
         let now = self.shared().clock.now();
-        self.shared().settings.put(place, settings, now);
+        self.shared().settings.put(place, Rules { settings, ..Rules::default() }, now);
         Ok(())
     }
 
     /// What holds for the namespace, as it was at most five seconds ago.
-    pub(crate) async fn known_settings(&self) -> Result<Settings> {
+    pub(crate) async fn known_rules(&self) -> Result<Rules> {
         let place = places::settings(&self.user, &self.namespace)?;
         match self.shared().settings.get(&place, self.shared().clock.now()) {
-            Some(settings) => Ok(settings),
-            None => self.read_settings().await,
+            Some(rules) => Ok(rules),
+            None => self.read_rules().await,
         }
     }
 }

@@ -49,8 +49,8 @@ impl Namespace {
     /// [`LimitExceeded`](keyward_engine::ErrorKind::LimitExceeded), and nothing is set: send it in parts.
     pub async fn set_many(&self, entries: Vec<(String, Set)>) -> Result<Vec<Written>> {
         bounded(entries.len())?;
-        let settings = self.known_settings().await?;
-        let writer = self.writer(&settings);
+        let rules = self.known_rules().await?;
+        let writer = self.writer(&rules);
         for (_, set) in &entries {
             writer.check(set.value.as_str(), set.metadata.as_ref().map(Json::as_str))?;
         }

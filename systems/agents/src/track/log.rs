@@ -1,10 +1,12 @@
 //! What runs did: one row each, written once, in the order of time.
 
+use std::sync::atomic::Ordering;
+
 use jiff::Timestamp;
 use keyward_engine::{
     Commit, Cursor, Expiry, ExpirySupport, Json, List, Listed, Put, Scan, moment_text,
 };
-use keyward_engine::{Store, Tier};
+use keyward_engine::{Error as StoreError, ErrorKind, Store, Tier};
 use keyward_key::{Key, KeyRange};
 use keyward_records::Error as RecordsError;
 use serde::{Deserialize, Serialize};
@@ -113,7 +115,8 @@ pub struct Operations {
 }
 
 impl Tracker {
-    /// Writes the lines that are held. Each has its own key, so writing one again changes nothing.
+    /// Writes the lines that are held. Each has its own key, so writing one again changes nothing. A store that takes
+    /// none says so once: then they are dropped, which is counted, and no more are held.
     pub(super) async fn flush_lines(&self, store: &Store) -> Result<()> {
         let together = match store.capabilities().tier() {
             Tier::Atomic => TOGETHER_MAX.min(store.limits().commit_keys_max),
@@ -131,13 +134,39 @@ impl Tracker {
                 commit.put(line.key, Put { value: line.value, metadata: None, expiry })
             });
             // Without checks nothing conflicts.
-            let _ = store.commit(commit).await?;
+            match store.commit(commit).await {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    self.refuse_log();
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
             // Lines are only added at the end, and one flush runs at a time.
             self.held().lines.drain(..count);
             left -= count;
         }
         Ok(())
     }
+
+    fn refuse_log(&self) {
+        self.log_refused.store(true, Ordering::Relaxed);
+        let mut held = self.held();
+        let dropped = held.lines.len() as u64;
+        held.lines.clear();
+        self.lines_lost.fetch_add(dropped, Ordering::Relaxed);
+    }
+}
+
+/// Refuses to show logs of a store that keeps none: an empty answer would say that nothing was done.
+async fn admit_logs(store: &Store) -> Result<()> {
+    let Some(key) = places::no_log() else { return Ok(()) };
+    let said = store.get(&key).await?;
+    if said.is_none_or(|entry| entry.value.as_str() != places::NO_LOG) {
+        return Ok(());
+    }
+    let message = "this store holds agent entries only; it keeps no logs of runs";
+    Err(StoreError::new(ErrorKind::Unsupported, message).into())
 }
 
 /// A page of runs.
@@ -168,6 +197,9 @@ impl UserData {
         };
         let list = List::new(places::logs(&self.user)).depth(1).after(after).limit(limit);
         let listing = store.list(&list).await?;
+        if listing.items.is_empty() && listing.next.is_none() {
+            admit_logs(store).await?;
+        }
         let runs = listing.items.iter().filter_map(|item| match item {
             Listed::Prefix(prefix) => prefix.segments().last(),
             Listed::Key(_) => None,
@@ -204,6 +236,9 @@ impl UserData {
         };
         let range = KeyRange::under(&places::log(&self.user, run));
         let page = store.scan(&Scan::new(range).after(after).limit(limit)).await?;
+        if page.rows.is_empty() && page.next.is_none() {
+            admit_logs(store).await?;
+        }
         let lines = page.rows.iter().filter_map(|row| Some((&row.key, row.entry.as_ref()?)));
         let operations = lines.map(|(key, line)| {
             serde_json::from_slice(line.value.as_bytes())

@@ -13,7 +13,7 @@ mod notes;
 mod tally;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use data_encoding::HEXLOWER;
@@ -53,6 +53,8 @@ pub(crate) struct Tracker {
     preview_chars_max: usize,
     accesses_lost: AtomicU64,
     lines_lost: AtomicU64,
+    /// Whether the store has refused lines for good: then none are held.
+    log_refused: AtomicBool,
     key_bytes_max: usize,
 }
 
@@ -101,6 +103,7 @@ impl Tracker {
             preview_chars_max: options.preview_chars_max,
             accesses_lost: AtomicU64::new(0),
             lines_lost: AtomicU64::new(0),
+            log_refused: AtomicBool::new(false),
             key_bytes_max,
         })
     }
@@ -216,6 +219,10 @@ impl Tracker {
 
     /// Notes what was done in a run.
     pub fn log(&self, user: &str, run: &str, agent: Option<&str>, at: Timestamp, line: Line<'_>) {
+        if self.log_refused.load(Ordering::Relaxed) {
+            self.lines_lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         let value = line.write(agent, at, self.preview_chars_max);
         let mut held = self.held();
         let number = held.next();

@@ -8,6 +8,7 @@ mod bounds;
 mod committing;
 mod exchanging;
 mod fixture;
+mod in_place;
 mod keeping;
 mod late;
 mod listing;

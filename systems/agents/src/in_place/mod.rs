@@ -1,0 +1,194 @@
+//! Agent data opened in place: the documents that another program keeps, as a store.
+//!
+//! [`DocumentLayout`] is an [`Engine`](keyward_engine::Engine) over a database of
+//! [documents](keyward_engine::Documents) in the layout of the original agent data store: one document per
+//! entry, with its id and its fields as that program writes them. So everything that works on a store of agent
+//! data works there too, and both programs read what the other one wrote.
+//!
+//! The store has exactly these keys:
+//!
+//! | key | is |
+//! |---|---|
+//! | `agents:{user}:{namespace}:{key}` | the document `{user}:{namespace}:{key in URL-safe base64}`, without its access fields |
+//! | `system:access:agents:{user}:{namespace}:{key}` | `accessCount`, `lastAccessedByAgent` and `lastAccessedAt` of that document |
+//!
+//! Everything else is absent, and writing it is refused: there is no field for it. What the agent data store asks a
+//! store besides has one fixed answer ([`places`](crate::places)): that it keeps no logs and no settings, and that times
+//! are written in whole seconds, as the original program does.
+
+mod attempts;
+mod bounded;
+mod engine;
+mod fields;
+mod own_changes;
+mod place;
+mod recent;
+mod scanning;
+mod span;
+mod swapping;
+mod window;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use data_encoding::HEXLOWER;
+use keyward_engine::{
+    Capabilities, Clock, ClockSource, Consistency, Document, DocumentLimits, Documents, Durability,
+    Error, ErrorKind, ExpirySupport, Json, Limits, Result, ScanOrder, Sharing, WatchSupport,
+};
+
+use attempts::Attempts;
+use own_changes::OwnChanges;
+use recent::Recent;
+use window::Windows;
+
+/// How many rows a page of a scan has at most.
+const SCAN_ROWS_MAX: usize = 1_000;
+/// How much longer than a document's id the key of its access row can be, besides what escaping adds.
+const KEY_BYTES_MORE: usize = 64;
+
+/// Agent data in the documents of another program, as a store.
+///
+/// ```text
+/// let layout = Arc::new(DocumentLayout::open(documents, SystemClock)?);
+/// layout.prepare(true).await?;
+/// let agents = Agents::alone(Store::from_arc(layout), Options::default(), SystemClock)?;
+/// ```
+///
+/// An entry's version is made of its contents and times. So counting accesses never moves it, and a state that
+/// comes back exactly, times included, has the version it had.
+///
+/// Ids are never escaped, since the original program must find them. A document counts as an entry only if its
+/// `userId`, `namespace` and `key` are those that were asked for; another's document under the same id is absent, and
+/// is never overwritten. Entries of a user whose id has a colon can be read and not written.
+pub struct DocumentLayout {
+    documents: Arc<dyn Documents>,
+    clock: Arc<dyn Clock>,
+    capabilities: Capabilities,
+    /// What cursors are made with, as the records above read it.
+    cursor_secret: Json,
+    recent: Recent,
+    attempts: Attempts,
+    windows: Windows,
+    own_changes: OwnChanges,
+    skipped: AtomicU64,
+    last_skipped: Mutex<Option<String>>,
+}
+
+/// Documents that lists found in a user's namespace and that are no entries: their id is not made of their `userId`,
+/// `namespace` and `key`, so no program can ask for them by key.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Skipped {
+    /// How often one was met. A document counts each time a list meets it.
+    pub met: u64,
+    /// The id of the last one.
+    pub last_id: Option<String>,
+}
+
+impl DocumentLayout {
+    /// The agent data in these documents. Nothing is read or written yet.
+    ///
+    /// Cursors of listings are good in this process only, unless [`DocumentLayout::with_cursor_secret`] is used.
+    pub fn open(documents: Arc<dyn Documents>, clock: impl Clock) -> Result<Self> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).map_err(|error| {
+            Error::new(ErrorKind::Internal, format!("there is no randomness: {error}"))
+        })?;
+        let mut capabilities = capabilities(documents.limits());
+        if let Some(lag) = documents.list_lag() {
+            capabilities.consistency = Consistency::Eventual { lag };
+        }
+        Ok(Self {
+            documents,
+            clock: Arc::new(clock),
+            capabilities,
+            cursor_secret: secret_text(&secret),
+            recent: Recent::default(),
+            attempts: Attempts::default(),
+            windows: Windows::default(),
+            own_changes: OwnChanges::default(),
+            skipped: AtomicU64::new(0),
+            last_skipped: Mutex::default(),
+        })
+    }
+
+    /// The same, with cursors that are good in every process that gives the same text, such as the store's URL with its
+    /// credentials. Nobody else should know the text: whoever does can make cursors, which only choose where a
+    /// caller's own listing goes on.
+    #[must_use]
+    pub fn with_cursor_secret(mut self, text: &str) -> Self {
+        let secret = blake3::derive_key("keyward agents in place: cursor secret", text.as_bytes());
+        self.cursor_secret = secret_text(&secret);
+        self
+    }
+
+    /// The indexes that the layout needs and the database does not have, each as a sentence. With `create`, they are
+    /// created; without, nothing is changed.
+    pub async fn prepare(&self, create: bool) -> Result<Vec<String>> {
+        self.documents.prepare(create).await
+    }
+
+    /// The documents that lists left out.
+    pub fn skipped(&self) -> Skipped {
+        let last_id = self.last_skipped.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Skipped { met: self.skipped.load(Ordering::Relaxed), last_id }
+    }
+
+    fn skip(&self, id: &str) {
+        self.skipped.fetch_add(1, Ordering::Relaxed);
+        *self.last_skipped.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.to_owned());
+    }
+
+    /// The documents with these ids, in their order, in as many requests as that takes.
+    async fn read(&self, ids: &[String]) -> Result<Vec<Option<Document>>> {
+        let mut found = Vec::with_capacity(ids.len());
+        for some in ids.chunks(self.documents.limits().get_ids_max.max(1)) {
+            found.extend(self.documents.get_many(some).await?);
+        }
+        Ok(found)
+    }
+
+    async fn read_one(&self, id: &str) -> Result<Option<Document>> {
+        let ids = [id.to_owned()];
+        Ok(self.documents.get_many(&ids).await?.pop().flatten())
+    }
+}
+
+impl fmt::Debug for DocumentLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("DocumentLayout");
+        shown.field("engine", &self.capabilities.engine).field("skipped", &self.skipped());
+        shown.finish_non_exhaustive()
+    }
+}
+
+fn secret_text(secret: &[u8; 32]) -> Json {
+    Json::from_stored(format!("\"{}\"", HEXLOWER.encode(secret)))
+}
+
+fn capabilities(limits: &DocumentLimits) -> Capabilities {
+    // The exact bound is that of the id, which is checked when it is made. Escaping doubles a key at most.
+    let key_bytes_max = limits.id_bytes_max.saturating_mul(2).saturating_add(KEY_BYTES_MORE);
+    Capabilities {
+        engine: limits.engine,
+        scan_order: ScanOrder::Ordered,
+        consistency: Consistency::Strong,
+        compare: true,
+        add: false,
+        watch: WatchSupport::Unsupported,
+        expiry: ExpirySupport::Unsupported,
+        clock: ClockSource::Process,
+        durability: Durability::Synced,
+        sharing: Sharing::Network,
+        limits: Limits {
+            key_bytes_max,
+            value_bytes_max: limits.document_bytes_max,
+            metadata_bytes_max: limits.document_bytes_max,
+            commit_keys_max: 1,
+            commit_bytes_max: limits.document_bytes_max.saturating_add(2 * key_bytes_max),
+            get_keys_max: limits.get_ids_max.max(1),
+            scan_rows_max: SCAN_ROWS_MAX,
+        },
+    }
+}
