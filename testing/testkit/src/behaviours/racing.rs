@@ -1,8 +1,9 @@
 //! Many at once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use keyward_engine::{Commit, ErrorKind, Expect, Json, Outcome, Put, Store};
+use keyward_engine::{Commit, Consistency, ErrorKind, Expect, Json, Outcome, Put, Store};
 use keyward_key::{Key, KeyRange};
 use tokio::sync::{Barrier, watch};
 use tokio::task::JoinSet;
@@ -105,9 +106,15 @@ pub async fn concurrent_swaps_lose_no_increment(subject: Subject) {
             Commit::new().check(counter.clone(), Expect::Version(version)).put(counter, put("1"));
         return subject.assert_refused(swap, ErrorKind::Unsupported).await;
     }
+    // Late readers see others' writes only when time passes.
+    let lag = match subject.capabilities().consistency {
+        Consistency::Eventual { lag } if subject.owns_time() => lag,
+        _ => Duration::ZERO,
+    };
     let mut tasks = JoinSet::new();
     for _ in 0..TASKS {
         let (store, counter) = (subject.store.clone(), counter.clone());
+        let clock = subject.clock.clone();
         tasks.spawn(async move {
             let mut done = 0;
             while done < EACH {
@@ -119,6 +126,7 @@ pub async fn concurrent_swaps_lose_no_increment(subject: Subject) {
                 if store.commit(swap).await.unwrap().is_applied() {
                     done += 1;
                 }
+                clock.advance(lag);
             }
         });
     }
