@@ -9,14 +9,23 @@ export class Refused extends Error {
     }
 }
 
+/** Where the row of a key is: in a custom entity, or in the key-value store. */
+export function place(key, entityName = '') {
+    return `${entityName}\0${key}`;
+}
+
+function keyOf(place) {
+    return place.slice(place.indexOf('\0') + 1);
+}
+
 const UNITS = { SECONDS: 1, MINUTES: 60, HOURS: 3_600, DAYS: 86_400 };
 const TTL_SECONDS_MAX = 365 * 86_400;
 
 export class Installation {
     /** By the test's clock, in milliseconds; the machine's if none is set. */
     #now = null;
-    /** How late reads by key and queries are. */
-    #lag = { get: 0, query: 0 };
+    /** How late batches of reads and queries are. (A read of one key is always current, as documented.) */
+    #lag = { batch: 0, query: 0 };
     /** For how long expired rows are still there: Forge deletes them within 48 hours. */
     #deletionDelay = 0;
     /** Transactions still to refuse, as those that meet another one. */
@@ -27,7 +36,7 @@ export class Installation {
     #expired = new Set();
     /** Whether a batch tells absent keys as failed or leaves them out: the documentation does not say. */
     absentKeysFail = true;
-    /** Key to its states, oldest first: `{ at, row }`, with `null` for a row that was deleted. */
+    /** Place to its states, oldest first: `{ at, row }`, with `null` for a row that was deleted. */
     #states = new Map();
     #sorted = null;
 
@@ -61,12 +70,14 @@ export class Installation {
         return this.#throttled > 0 && this.#throttled-- > 0;
     }
 
-    set(key, value, options) {
+    // Every method takes a place: a key of the key-value store, or of a custom entity. See `place`.
+
+    set(place, value, options) {
         const at = this.now();
-        const before = this.#newest(key);
-        const row = { key, value: JSON.stringify(value), createdAt: before?.createdAt ?? at, updatedAt: at };
+        const before = this.#newest(place);
+        const row = { key: keyOf(place), value: JSON.stringify(value), createdAt: before?.createdAt ?? at, updatedAt: at };
         if (options?.ttl !== undefined) row.expireTime = new Date(at + seconds(options.ttl) * 1000).toISOString();
-        this.#put(key, row);
+        this.#put(place, row);
         return { before, row };
     }
 
@@ -74,26 +85,28 @@ export class Installation {
         if (this.#newest(key) !== undefined) this.#put(key, null);
     }
 
-    /** The row of a key as a read by key shows it. */
-    get(key) {
-        return this.#seen(key, this.#lag.get);
+    /** The row of a key as a batch shows it. */
+    inBatch(key) {
+        return this.#seen(key, this.#lag.batch);
     }
 
-    /** The newest row, as writes see it. */
-    latest(key) {
+    /** The newest row. */
+    get(key) {
         return this.#newest(key);
     }
 
     /** One page of the rows whose keys begin with a prefix, in the order of the keys. */
     query(prefix, after, limit) {
         const rows = [];
+        let last;
         this.#sorted ??= [...this.#states.keys()].sort();
         for (const key of this.#sorted) {
             if (!key.startsWith(prefix) || (after !== undefined && key <= after)) continue;
             const row = this.#seen(key, this.#lag.query);
             if (row === undefined) continue;
-            if (rows.length === limit) return { rows, next: rows.at(-1).key };
+            if (rows.length === limit) return { rows, next: last };
             rows.push(row);
+            last = key;
         }
         return { rows };
     }
@@ -103,7 +116,7 @@ export class Installation {
         if (states.length === 0) this.#sorted = null;
         states.push({ at: this.now(), row });
         // All but the newest that every reader sees already can be forgotten.
-        const horizon = this.now() - Math.max(this.#lag.get, this.#lag.query);
+        const horizon = this.now() - Math.max(this.#lag.batch, this.#lag.query);
         while (states.length > 1 && states[1].at <= horizon) states.shift();
         if (states.length === 1 && states[0].row === null) {
             this.#states.delete(key);

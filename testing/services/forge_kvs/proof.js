@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { clientOf } from './client.js';
 
 const base = process.argv[2];
-const { kvs, MetadataField, WhereConditions } = clientOf(base, `proof-${randomUUID()}.token`);
+const { kvs, Filter, FilterConditions, MetadataField, WhereConditions } = clientOf(base, `proof-${randomUUID()}.token`);
 const refusedAs = (code) => (error) => {
     assert.equal(error.name, 'ForgeKvsError');
     assert.equal(error.code, code);
@@ -81,6 +81,43 @@ await assert.rejects(kvs.transact().execute(), refusedAs('INVALID_TRANSACTION_RE
 const large = many.reduce((transaction, { key }) => transaction.set(key, 1), kvs.transact());
 await large.execute();
 await assert.rejects(large.set('one', 1).execute(), refusedAs('BAD_REQUEST'));
+
+// custom entities
+const entity = kvs.entity('keyward');
+const state = (version, expires) => ({ version, expires, value: { a: 1 } });
+await entity.set('page:one', state('v1', 9e15));
+assert.deepEqual(await entity.get('page:one'), state('v1', 9e15));
+assert.equal(await kvs.get('page:one'), undefined, 'an entity is no key of the key-value store');
+await assert.rejects(entity.set('page:one', state('v2', 1), { keyPolicy: 'FAIL_IF_EXISTS' }), refusedAs('KEY_CONFLICT'));
+await entity.set('page:two', state('v1', 5), { keyPolicy: 'FAIL_IF_EXISTS', ttl: { value: 60, unit: 'SECONDS' } });
+await assert.rejects(entity.set('page:two', { version: 7 }), refusedAs('INVALID_ENTITY_VALUE'));
+await assert.rejects(kvs.entity('other').set('page:two', state('v2', 1)), refusedAs('INVALID_ENTITY_TYPE'));
+const isVersion = (version) => new Filter()
+    .and('version', FilterConditions.equalTo(version)).and('expires', FilterConditions.greaterThan(100));
+const swap = (key, from, to) =>
+    kvs.transact().set(key, state(to, 9e15), { entityName: 'keyward', conditions: isVersion(from) }).execute();
+await swap('page:one', 'v1', 'v2');
+for (const [key, from] of [['page:one', 'v1'], ['page:two', 'v1'], ['page:none', 'v1']]) {
+    await assert.rejects(swap(key, from, 'v3'), refusedAs('CONDITIONAL_CHECK_FAILED'));
+}
+assert.equal((await entity.get('page:one')).version, 'v2');
+const racers = await Promise.allSettled(Array.from({ length: 16 }, (_, n) => swap('page:one', 'v2', `r${n}`)));
+assert.equal(racers.filter(({ status }) => status === 'fulfilled').length, 1, 'one winner');
+const entities = await kvs.batchGet([{ key: 'page:one', entityName: 'keyward' }, { key: 'page:none', entityName: 'keyward' }]);
+assert.deepEqual([entities.successfulKeys.length, entities.failedKeys[0].error.code], [1, 'KEY_NOT_FOUND']);
+const ofPage = (limit) => entity.query().index('by-key').where(WhereConditions.beginsWith('page:')).limit(limit);
+const first = await ofPage(1).getMany();
+const second = await ofPage(1).cursor(first.nextCursor).getMany();
+assert.deepEqual([...first.results, ...second.results].map(({ key }) => key), ['page:one', 'page:two']);
+assert.equal(second.nextCursor, undefined);
+await assert.rejects(ofPage(101).getMany(), refusedAs('COMPLEX_QUERY_PAGE_LIMIT_NOT_IN_RANGE'));
+const { version } = await entity.get('page:one');
+const remove = (from) =>
+    kvs.transact().delete('page:one', { entityName: 'keyward', conditions: isVersion(from) }).execute();
+await assert.rejects(remove('v2'), refusedAs('CONDITIONAL_CHECK_FAILED'));
+await remove(version);
+await entity.delete('page:one');
+assert.equal(await entity.get('page:one'), undefined);
 
 // keys and values
 await kvs.set('k'.repeat(500), 1);

@@ -7,7 +7,8 @@
 // POST /control/INSTALLATION sets what a test needs: see Installation.control.
 import { createServer } from 'node:http';
 
-import { Installation, Refused } from './installation.js';
+import { checkEntity, checkEntityValue, holds } from './entity.js';
+import { Installation, Refused, place } from './installation.js';
 
 const KEY_CHARS_MAX = 500;
 const KEY = /^(?!\s+$)[a-zA-Z0-9:._\s-#]+$/;
@@ -47,7 +48,8 @@ function depth(value) {
     return 1 + Math.max(0, ...Object.values(value).map(depth));
 }
 
-function checkValue(value) {
+function checkValue(value, entityName) {
+    if (entityName !== undefined) checkEntityValue(value);
     if (value === undefined || value === null) refuse('BAD_REQUEST', 'value must be a string, boolean, number, array or object');
     if (Buffer.byteLength(JSON.stringify(value)) > VALUE_BYTES_MAX) {
         refuse('MAX_SIZE', 'The provided value has exceeded the maximum size limit.');
@@ -67,32 +69,44 @@ function shown(row, fields = []) {
     return result;
 }
 
-function get(installation, body) {
-    const { key, options = {} } = shaped(body, 'the body', 'key', 'options');
+function get(installation, body, entityName) {
+    const { key, options = {} } = body;
     const { metadataFields } = shaped(options, 'options', 'metadataFields');
-    const row = installation.get(checkKey(key)) ?? refuse('KEY_NOT_FOUND', 'Provided key does not exist', 404);
+    const row = installation.get(place(checkKey(key), entityName)) ?? refuse('KEY_NOT_FOUND', 'Provided key does not exist', 404);
     return shown(row, metadataFields);
 }
 
-function set(installation, body) {
-    const { key, value, options = {} } = shaped(body, 'the body', 'key', 'value', 'options');
+function set(installation, body, entityName) {
+    const { key, value, options = {} } = body;
     const { ttl, keyPolicy, returnValue, returnMetadataFields } = shaped(
         options, 'options', 'ttl', 'keyPolicy', 'returnValue', 'returnMetadataFields');
-    checkKey(key);
-    checkValue(value);
+    const at = place(checkKey(key), entityName);
+    checkValue(value, entityName);
     if (keyPolicy === 'FAIL_IF_EXISTS') {
         if (returnValue !== undefined) refuse('INVALID_KEY_POLICY_RETURN_VALUE_COMBINATION', 'nothing to return');
-        if (installation.latest(key) !== undefined) refuse('KEY_CONFLICT', 'The provided key already exists', 409);
+        if (installation.get(at) !== undefined) refuse('KEY_CONFLICT', 'The provided key already exists', 409);
     }
-    const { before, row } = installation.set(key, value, { ttl });
+    const { before, row } = installation.set(at, value, { ttl });
     if (returnValue === 'LATEST') return shown(row, returnMetadataFields);
     if (returnValue === 'PREVIOUS' && before !== undefined) return shown(before, returnMetadataFields);
     return undefined;
 }
 
-function remove(installation, body) {
-    installation.delete(checkKey(shaped(body, 'the body', 'key').key));
+function remove(installation, body, entityName) {
+    installation.delete(place(checkKey(body.key), entityName));
     return undefined;
+}
+
+/** A request of the key-value store, or the same of a custom entity. */
+function ofKeyValueStore(perform, ...names) {
+    return (installation, body) => perform(installation, shaped(body, 'the body', ...names));
+}
+
+function ofEntity(perform, ...names) {
+    return (installation, body) => {
+        const { entityName } = shaped(body, 'the body', 'entityName', ...names);
+        return perform(installation, body, checkEntity(entityName));
+    };
 }
 
 function query(installation, body) {
@@ -111,10 +125,33 @@ function query(installation, body) {
         if (values.length !== 1) refuse('INVALID_FILTER_VALUES', 'The specified number of values are not supported by the given condition.');
         [prefix] = values;
     }
-    const from = after === undefined ? undefined : readCursor(after, prefix);
+    const from = after === undefined ? undefined : readCursor(after, place(prefix));
+    return page(installation, place(prefix), from, limit, metadataFields);
+}
+
+function page(installation, prefix, from, limit, metadataFields) {
     const { rows, next } = installation.query(prefix, from, limit);
     const data = rows.map((row) => shown(row, metadataFields));
     return next === undefined ? { data } : { data, cursor: cursor(prefix, next) };
+}
+
+/** The keys of an entity. Of its indexes this server has the one that every entity has. */
+function queryEntity(installation, body) {
+    const { entityName, indexName, range, limit = QUERY_DEFAULT, cursor: after, options = {} } = shaped(
+        body, 'the body', 'entityName', 'indexName', 'range', 'limit', 'cursor', 'options');
+    const { metadataFields } = shaped(options, 'options', 'metadataFields');
+    checkEntity(entityName);
+    if (indexName !== 'by-key') refuse('INVALID_ENTITY_INDEX', 'The custom entity index provided is invalid.');
+    if (!Number.isInteger(limit) || limit < 1 || limit > QUERY_MAX) {
+        refuse('COMPLEX_QUERY_PAGE_LIMIT_NOT_IN_RANGE', 'The page limit must be set between 1 and 100.');
+    }
+    let prefix = '';
+    if (range !== undefined) {
+        if (range.condition !== 'BEGINS_WITH' || range.values.length !== 1) refuse('BAD_REQUEST', 'only BEGINS_WITH here');
+        [prefix] = range.values;
+    }
+    const within = place(prefix, entityName);
+    return page(installation, within, after === undefined ? undefined : readCursor(after, within), limit, metadataFields);
 }
 
 function cursor(prefix, last) {
@@ -135,7 +172,7 @@ function readCursor(text, prefix) {
 function checkItems(items, what) {
     if (!Array.isArray(items) || items.length === 0) refuse('BAD_REQUEST', `${what} must have items`);
     if (items.length > OPERATIONS_MAX) refuse('BAD_REQUEST', `${what} can have ${OPERATIONS_MAX} items at most`);
-    const keys = new Set(items.map((item) => checkKey(item.key)));
+    const keys = new Set(items.map((item) => place(checkKey(item.key), item.entityName)));
     if (keys.size < items.length) refuse('BAD_REQUEST', 'Each key can only be used once');
     return items;
 }
@@ -157,10 +194,11 @@ function batch(items, perform) {
 
 function batchGet(installation, items) {
     return batch(items, (item) => {
-        const { key, options = {} } = shaped(item, 'an item', 'key', 'options');
+        const { key, entityName, options = {} } = shaped(item, 'an item', 'key', 'entityName', 'options');
+        if (entityName !== undefined) checkEntity(entityName);
         if (installation.exceeds()) refuse('REQUEST_THROTTLED', 'The app installation exceeded the maximum transfer limit.');
-        const row = installation.get(key);
-        if (row !== undefined) return shown(row, options.metadataFields);
+        const row = installation.inBatch(place(key, entityName));
+        if (row !== undefined) return { ...shown(row, options.metadataFields), entityName };
         return installation.absentKeysFail ? refuse('KEY_NOT_FOUND', 'Provided key does not exist') : undefined;
     });
 }
@@ -168,43 +206,60 @@ function batchGet(installation, items) {
 function batchSet(installation, items) {
     return batch(items, (item) => {
         const { key, value, options } = shaped(item, 'an item', 'key', 'value', 'options');
-        installation.set(key, checkValue(value), options);
+        installation.set(place(key), checkValue(value), options);
         return { key };
     });
 }
 
 function batchDelete(installation, items) {
     return batch(items, (item) => {
-        installation.delete(shaped(item, 'an item', 'key').key);
+        installation.delete(place(shaped(item, 'an item', 'key').key));
         return { key: item.key };
     });
 }
 
+/** Refuses an operation of another shape. Conditions are of custom entities only. */
+function checkOperation(operation, what, ...names) {
+    const { entityName, conditions } = shaped(operation, what, 'key', 'entityName', 'conditions', ...names);
+    if (entityName !== undefined) checkEntity(entityName);
+    else if (conditions !== undefined) refuse('BAD_REQUEST', 'conditions need an entityName');
+}
+
 function transaction(installation, body) {
-    const { set: sets = [], delete: deletes = [], check = [] } = shaped(body, 'the body', 'set', 'delete', 'check');
-    if (check.length > 0) refuse('BAD_REQUEST', 'checks are of custom entities, which this server does not have');
-    if (sets.length + deletes.length === 0) {
+    const { set: sets = [], delete: deletes = [], check: checks = [] } = shaped(body, 'the body', 'set', 'delete', 'check');
+    const operations = [...sets, ...deletes, ...checks];
+    if (operations.length === 0) {
         refuse('INVALID_TRANSACTION_REQUEST', 'Transaction request must include one of set, check or delete.');
     }
-    checkItems([...sets, ...deletes], 'a transaction');
+    checkItems(operations, 'a transaction');
     for (const item of sets) {
-        shaped(item, 'a set', 'key', 'value', 'options');
+        checkOperation(item, 'a set', 'value', 'options');
         shaped(item.options ?? {}, 'options', 'ttl');
-        checkValue(item.value);
+        checkValue(item.value, item.entityName);
     }
-    for (const item of deletes) shaped(item, 'a delete', 'key');
-    if (installation.meetsAnother()) {
+    for (const item of deletes) checkOperation(item, 'a delete');
+    for (const item of checks) {
+        checkOperation(item, 'a check');
+        if (item.conditions === undefined) refuse('BAD_REQUEST', 'a check needs conditions');
+    }
+    const isMet = ({ key, entityName, conditions }) =>
+        conditions === undefined || holds(conditions, installation.get(place(key, entityName)));
+    if (installation.meetsAnother() || !operations.every(isMet)) {
         refuse('CONDITIONAL_CHECK_FAILED', 'Request failed due to conditional check specified or optimistic locking.');
     }
-    for (const { key, value, options } of sets) installation.set(key, value, options);
-    for (const { key } of deletes) installation.delete(key);
+    for (const { key, entityName, value, options } of sets) installation.set(place(key, entityName), value, options);
+    for (const { key, entityName } of deletes) installation.delete(place(key, entityName));
     return undefined;
 }
 
 const ROUTES = {
-    get,
-    set,
-    delete: remove,
+    get: ofKeyValueStore(get, 'key', 'options'),
+    set: ofKeyValueStore(set, 'key', 'value', 'options'),
+    delete: ofKeyValueStore(remove, 'key'),
+    'entity/get': ofEntity(get, 'key', 'options'),
+    'entity/set': ofEntity(set, 'key', 'value', 'options'),
+    'entity/delete': ofEntity(remove, 'key'),
+    'entity/query': queryEntity,
     query,
     'batch/get': batchGet,
     'batch/set': batchSet,
