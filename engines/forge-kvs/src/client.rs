@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
 use crate::error::{Refusal, refused, unreadable};
-use crate::wire::{BatchGet, Failure, GetItem, Listed, Query, Row, Transaction};
+use crate::wire::{BatchGet, EntityQuery, Failure, Get, GetItem, Listed, Query, Row, Transaction};
 use crate::{Options, Token, TokenSource};
 
 /// The first pause before what Forge refused for a moment is sent again; twice as long each time.
@@ -44,15 +44,16 @@ impl Client {
     }
 
     /// The rows of some names: at most 25.
-    pub async fn rows(&self, names: &[&str]) -> Result<HashMap<String, Row>> {
+    pub async fn rows(&self, names: &[&str], entity: Option<&str>) -> Result<HashMap<String, Row>> {
         let mut rows = HashMap::with_capacity(names.len());
         let mut left = names.to_vec();
         let mut pauses = Pauses::of(&self.options);
         loop {
-            let items: Vec<GetItem<'_>> = left.iter().map(|name| GetItem::new(name)).collect();
+            let items: Vec<GetItem<'_>> =
+                left.iter().map(|name| GetItem::new(name, entity)).collect();
             let batch: BatchGet = self.read("batch/get", &items).await?;
             rows.extend(batch.successful_keys.into_iter().map(|row| (row.key.clone(), row)));
-            let failed = batch.failed_keys.into_iter().filter(|failure| !failure.is_absent());
+            let failed = batch.failed_keys.into_iter().filter(|failure| !failure.error.is_absent());
             let failed: Vec<Failure> = failed.collect();
             let Some(failure) = failed.first() else { return Ok(rows) };
             // The others could be read, so the request as a whole is right.
@@ -66,31 +67,63 @@ impl Client {
         }
     }
 
-    /// One page of the names that begin with a prefix.
-    pub async fn list(&self, query: &Query<'_>) -> Result<Listed> {
-        self.read("query", query).await
+    /// The entity of a name. Forge promises that it is the current one, which it does not of batches.
+    pub async fn entity(&self, name: &str, entity: &str) -> Result<Option<Row>> {
+        let path = "entity/get";
+        let request = Get::new(name, Some(entity));
+        let response = self.post(path, body(path, &request)?, Effect::Reads).await?;
+        if response.status.is_success() {
+            let row = serde_json::from_slice(&response.body);
+            return row.map(Some).map_err(|error| unreadable(path, error));
+        }
+        let refusal = Refusal::of(&response);
+        match refusal.is_absent() {
+            true => Ok(None),
+            false => Err(refused(response.status, &refusal)),
+        }
     }
 
-    /// Writes and deletes rows, all or none. Carried out twice, a transaction changes nothing more, so it is sent
-    /// again after a lost answer.
+    /// One page of the names that begin with a prefix.
+    pub async fn list(&self, prefix: &str, limit: usize, after: Option<&str>) -> Result<Listed> {
+        match &self.options.entity {
+            None => self.read("query", &Query::new(prefix, limit, after)).await,
+            Some(entity) => {
+                let query = EntityQuery::new(entity, prefix, limit, after);
+                self.read("entity/query", &query).await
+            }
+        }
+    }
+
+    /// Writes and deletes rows, all or none. Carried out twice, it changes nothing more, so it is sent again after a
+    /// lost answer.
     pub async fn transact(&self, transaction: &Transaction<'_>) -> Result<()> {
-        let body = body("transaction", transaction)?;
         let mut pauses = Pauses::of(&self.options);
         let mut resent = false;
         loop {
-            let response = self.post("transaction", body.clone(), Effect::WritesOnce).await;
-            let response = response.map_err(|error| if resent { unclear(error) } else { error })?;
-            resent |= response.resent;
-            if response.status.is_success() {
-                return Ok(());
-            }
-            let refusal = Refusal::of(&response);
+            let Sent { refusal, resent: again } = self
+                .write("transaction", transaction)
+                .await
+                .map_err(|error| if resent { unclear(error) } else { error })?;
+            resent |= again;
+            let Some((status, refusal)) = refusal else { return Ok(()) };
             if !refusal.is_temporary() || !pauses.pause().await {
-                let error = refused(response.status, &refusal);
+                let error = refused(status, &refusal);
                 // An attempt before this one may have been carried out.
                 return Err(if resent { unclear(error) } else { error });
             }
         }
+    }
+
+    /// Sends one write, and again after a lost answer.
+    pub async fn write(&self, path: &str, request: &impl Serialize) -> Result<Sent> {
+        let response = self.post(path, body(path, request)?, Effect::WritesOnce).await?;
+        let is_done = response.status.is_success();
+        let refusal = (!is_done).then(|| (response.status, Refusal::of(&response)));
+        Ok(Sent { refusal, resent: response.resent })
+    }
+
+    pub fn pauses(&self) -> Pauses {
+        Pauses::of(&self.options)
     }
 
     async fn read<T: DeserializeOwned>(&self, path: &str, request: &impl Serialize) -> Result<T> {
@@ -140,8 +173,17 @@ impl Client {
     }
 }
 
+/// How a write ended that was answered.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// Why it was not carried out, if it was not.
+    pub refusal: Option<(StatusCode, Refusal)>,
+    /// Whether an earlier attempt may have been carried out: its answer was lost.
+    pub resent: bool,
+}
+
 /// The pauses between the attempts at one request.
-struct Pauses {
+pub(crate) struct Pauses {
     started: Instant,
     budget: Duration,
     next: Duration,
@@ -154,7 +196,7 @@ impl Pauses {
     }
 
     /// Waits, unless the time for attempts is used up.
-    async fn pause(&mut self) -> bool {
+    pub async fn pause(&mut self) -> bool {
         if self.started.elapsed().saturating_add(self.next) >= self.budget {
             return false;
         }
@@ -172,7 +214,7 @@ fn body(path: &str, request: &impl Serialize) -> Result<Vec<u8>> {
 }
 
 /// What is known after an attempt whose answer was lost.
-fn unclear(error: Error) -> Error {
+pub(crate) fn unclear(error: Error) -> Error {
     match error.kind() {
         ErrorKind::OutcomeUnknown => error,
         _ => Error::new(ErrorKind::OutcomeUnknown, error.message()),

@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use crate::client::Client;
 use crate::options::BATCH_KEYS_MAX;
 use crate::sidecar::Sidecar;
-use crate::wire::{Delete, QUERY_ROWS_MAX, Query, Row, Set, SetOptions, Transaction, Ttl};
+use crate::value::Room;
+use crate::wire::{Delete, QUERY_ROWS_MAX, Row, Set, SetOptions, Transaction, Ttl};
 use crate::{Options, Sidecars, Token, TokenSource, name, value};
 
 /// How often a value and its sidecar are read that do not fit together, before the sidecar counts as absent.
@@ -28,7 +29,7 @@ const TTL_SECONDS_MAX: u64 = 365 * 86_400;
 pub struct ForgeKvs {
     pub(crate) client: Client,
     capabilities: Arc<Capabilities>,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl ForgeKvs {
@@ -68,10 +69,21 @@ impl ForgeKvs {
 
     /// The entries of any number of keys, as many requests at once as it takes.
     pub(crate) async fn read_many(&self, keys: &[Key]) -> Result<Vec<Option<Entry>>> {
-        let mut entries: HashMap<&Key, Option<Entry>> = HashMap::new();
         let mut unread: Vec<&Key> = keys.iter().collect();
         unread.sort();
         unread.dedup();
+        let entries = match &self.client.options().entity {
+            None => self.read_pairs(unread).await?,
+            Some(entity) => self.read_entities(entity, unread).await?,
+        };
+        let now = self.clock.now();
+        let entry = |key| entries.get(key).filter(|entry| !entry.is_expired(now)).cloned();
+        Ok(keys.iter().map(entry).collect())
+    }
+
+    /// Values with their sidecars. Those that have expired are among them.
+    async fn read_pairs<'k>(&self, mut unread: Vec<&'k Key>) -> Result<HashMap<&'k Key, Entry>> {
+        let mut entries = HashMap::new();
         for round in 1..=ROUNDS_MAX {
             let batches = unread.chunks(BATCH_KEYS_MAX).map(|some| self.read_batch(some));
             let batches = try_join_all(batches).await?;
@@ -86,16 +98,16 @@ impl ForgeKvs {
                     continue;
                 }
                 let sidecar = sidecar.filter(|_| !is_torn);
-                let entry = row.map(|row| self.entry(&name, &row, sidecar)).transpose()?;
-                let now = self.clock.now();
-                entries.insert(key, entry.filter(|entry| !entry.is_expired(now)));
+                if let Some(row) = row {
+                    entries.insert(key, self.entry(&name, &row, sidecar)?);
+                }
             }
             unread = torn;
             if unread.is_empty() {
                 break;
             }
         }
-        Ok(keys.iter().map(|key| entries.get(key).cloned().flatten()).collect())
+        Ok(entries)
     }
 
     /// Reads values and sidecars in one request.
@@ -108,7 +120,7 @@ impl ForgeKvs {
             })
             .collect();
         let asked: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
-        let mut rows = self.client.rows(&asked).await?;
+        let mut rows = self.client.rows(&asked, None).await?;
         let pairs = keys.iter().zip(names).map(|(key, [sidecar, name])| {
             let row = rows.remove(&name);
             let sidecar = rows.remove(&sidecar);
@@ -144,6 +156,9 @@ impl ForgeKvs {
     async fn write(&self, commit: Commit) -> Result<Outcome> {
         let now = self.clock.now();
         let unique = format!("{:x}-{:016x}", now.as_millisecond(), fastrand::u64(..));
+        if let Some(entity) = &self.client.options().entity {
+            return self.write_entity(entity, commit, unique, now).await;
+        }
         let mut changes = Vec::with_capacity(commit.writes.len());
         let mut versions = Vec::with_capacity(commit.writes.len());
         for write in &commit.writes {
@@ -157,9 +172,12 @@ impl ForgeKvs {
                 match value {
                     Some(value) => {
                         let (value, options) = (value.clone(), *options);
-                        transaction.set.push(Set { key, value, options });
+                        let (entity_name, conditions) = (None, None);
+                        transaction.set.push(Set { key, entity_name, value, conditions, options });
                     }
-                    None => transaction.delete.push(Delete { key }),
+                    None => {
+                        transaction.delete.push(Delete { key, entity_name: None, conditions: None })
+                    }
                 }
             }
         }
@@ -175,7 +193,8 @@ impl ForgeKvs {
     ) -> Result<(Change, Option<Version>)> {
         let name = name::name(write.key());
         let sidecar = name::sidecar(&name);
-        let mut change = Change { name, sidecar, value: None, about: None, options: None };
+        let options = SetOptions::default();
+        let mut change = Change { name, sidecar, value: None, about: None, options };
         let put = match write {
             Write::Put(_, put) => put,
             Write::Delete(_) => return Ok((change, None)),
@@ -189,7 +208,7 @@ impl ForgeKvs {
         if expires.is_some_and(|end| end <= now) {
             return Ok((change, Some(version)));
         }
-        let stored = value::stored(&put.value)?;
+        let stored = value::stored(&put.value, Room::WHOLE)?;
         let version = if self.has_sidecar(put) { version } else { value_version(&stored) };
         if self.has_sidecar(put) {
             let about = Sidecar {
@@ -201,7 +220,7 @@ impl ForgeKvs {
             change.about = Some(serde_json::value::to_raw_value(&about).map_err(unwritable)?);
         }
         change.value = Some(RawValue::from_string(stored).map_err(unwritable)?);
-        change.options = expires.and_then(|end| lifetime(end, now));
+        change.options.ttl = expires.and_then(|end| lifetime(end, now));
         Ok((change, Some(version)))
     }
 
@@ -216,8 +235,7 @@ impl ForgeKvs {
         let mut entries = 0;
         let mut after = None;
         loop {
-            let query = Query::new("", QUERY_ROWS_MAX, after.as_deref());
-            let page = self.client.list(&query).await?;
+            let page = self.client.list("", QUERY_ROWS_MAX, after.as_deref()).await?;
             entries += page.data.iter().filter(|row| name::key(&row.key).is_some()).count() as u64;
             after = page.cursor;
             if after.is_none() {
@@ -240,7 +258,7 @@ struct Change {
     sidecar: String,
     value: Option<Box<RawValue>>,
     about: Option<Box<RawValue>>,
-    options: Option<SetOptions>,
+    options: SetOptions,
 }
 
 /// The version of an entry that has no other than its value.
@@ -250,14 +268,14 @@ fn value_version(stored: &str) -> Version {
 
 /// How long Forge shall keep rows that end at a moment: to the next whole second, so that they never end before.
 /// `None` if it is longer than Forge takes.
-fn lifetime(end: Timestamp, now: Timestamp) -> Option<SetOptions> {
+pub(crate) fn lifetime(end: Timestamp, now: Timestamp) -> Option<Ttl> {
     let left = Duration::try_from(end.duration_since(now)).unwrap_or_default();
     let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
     let ttl = Ttl { value: seconds.max(1), unit: "SECONDS" };
-    (seconds <= TTL_SECONDS_MAX).then_some(SetOptions { ttl })
+    (seconds <= TTL_SECONDS_MAX).then_some(ttl)
 }
 
-fn unwritable(error: serde_json::Error) -> Error {
+pub(crate) fn unwritable(error: serde_json::Error) -> Error {
     Error::new(ErrorKind::Internal, "a value cannot be written as JSON").caused_by(error)
 }
 

@@ -23,6 +23,11 @@ impl Refusal {
         })
     }
 
+    /// Whether there is nothing under the key.
+    pub fn is_absent(&self) -> bool {
+        matches!(self.code.as_str(), "KEY_NOT_FOUND" | "NOT_FOUND")
+    }
+
     /// Whether nothing was done, and the same may succeed a little later: too much was asked for at once, or a
     /// transaction met another one on the same keys.
     pub fn is_temporary(&self) -> bool {

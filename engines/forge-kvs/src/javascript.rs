@@ -48,22 +48,25 @@ pub(crate) fn string(json: &str) -> Option<String> {
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            c if c < ' ' => {
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
+        let (plain, escaped) = rest.split_at(at);
+        quoted.push_str(plain);
+        match escaped.as_bytes()[0] {
+            8 => quoted.push_str("\\b"),
+            12 => quoted.push_str("\\f"),
+            b'\n' => quoted.push_str("\\n"),
+            b'\r' => quoted.push_str("\\r"),
+            b'\t' => quoted.push_str("\\t"),
+            byte @ (b'"' | b'\\') => quoted.extend(['\\', char::from(byte)]),
+            byte => {
                 // Writing to a String cannot fail.
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+                let _ = write!(quoted, "\\u{byte:04x}");
             }
-            c => quoted.push(c),
         }
+        rest = &escaped[1..];
     }
+    quoted.push_str(rest);
     quoted.push('"');
     quoted
 }
@@ -142,6 +145,9 @@ impl<'j> Writer<'j> {
             end += if bytes[end] == b'\\' { 2 } else { 1 };
         }
         let json = self.take(end + 1);
+        if !json.contains('\\') {
+            return json.to_owned();
+        }
         match string(json) {
             Some(text) => quoted(&text),
             // Half of a character: JavaScript keeps it, other languages do not.

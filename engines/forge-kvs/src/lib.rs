@@ -26,12 +26,12 @@
 //!
 //! # Promises
 //!
-//! The tier is advisory: the last writer wins. Forge compares nothing on plain keys.
+//! The tier of plain keys is advisory: the last writer wins. Forge compares nothing on them.
 //!
 //! - *Versions never repeat* for what this engine writes: time and 64 random bits. An app that writes one value twice
 //!   in the same millisecond gives it one version.
-//! - *Reads*: by key they are current, as Atlassian says of `get`; listings are late, without a bound that Atlassian
-//!   names. The engine declares 60 s for both. A listing reads each key that it found, so its entries are as current
+//! - *Reads* are in batches, of which Atlassian does not say how current they are (a read of one key is). Listings
+//!   are late, without a bound that Atlassian names. The engine declares 60 s for both. A listing reads each key that it found, so its entries are as current
 //!   as those of reads; new keys may be missing.
 //! - *A read beside a delete or a create* of the same entry may show the value without its metadata, since Forge
 //!   reads the rows of a batch in parallel. If the two rows do not fit together, they are read again.
@@ -42,13 +42,33 @@
 //! - *Commits* are sent again after a lost answer, since doing them twice changes nothing. A copy that is delayed on
 //!   the way for longer than that can land on a later write.
 //!
-//! # Why custom entities are not used for more
+//! # In a custom entity
 //!
-//! Forge compares only in transactions on custom entities, which an app must declare in its manifest. That is not
-//! enough for the atomic or the recoverable tier, as documented: queries of entities are late without a bound, and
-//! what is found by listing (indexes, queues) must not be; no order of keys but that of texts; what a condition such
-//! as `NOT_EXISTS` means for an entity that does not exist is not said, and creating once depends on it; and a
-//! failed transaction does not tell which of its conditions failed. A coordinator gives all of it.
+//! Forge compares only in transactions on custom entities. `forge-kvs://default?entity=keyward` opens a store in one,
+//! apart from the app's plain keys. Each key is an entity with the attributes `value`, `version`, `expires` and
+//! `metadata`, and the app must declare it in its manifest:
+//!
+//! ```yaml
+//! app:
+//!   storage:
+//!     entities:
+//!       - name: keyward
+//!         attributes:
+//!           version: { type: string }
+//!           expires: { type: float }
+//!           value: { type: any }
+//!           metadata: { type: any }
+//! ```
+//!
+//! The tier is then recoverable: compare-and-swap of one key, expiry included, in one request. Only what is
+//! documented is relied on: a condition on an attribute is met by an entity that has it so, a key is created once
+//! by the policy `FAIL_IF_EXISTS`, and a read of one entity is current. When a condition failed, that read tells
+//! whether another writer was first, or the engine itself, by an attempt whose answer was lost.
+//!
+//! It is not the atomic tier. Listings and batches are late, or not said to be current; what a condition such as
+//! `NOT_EXISTS` means for an entity that does not exist is not said, so a transaction of several keys could not
+//! create; and no read shows several keys at one moment. Whoever finds by listing (indexes, queues) what was just
+//! written should name a coordinator instead.
 //!
 //! # What was tried, and what was not
 //!
@@ -67,6 +87,7 @@
 
 mod client;
 mod engine;
+mod entity;
 mod error;
 mod javascript;
 mod name;

@@ -9,7 +9,7 @@ use keyward_engine::{
 use keyward_http::Url;
 
 use crate::name::KEY_BYTES_MAX;
-use crate::value::VALUE_BYTES_MAX;
+use crate::value::Room;
 use crate::wire::{OPERATIONS_MAX, QUERY_ROWS_MAX};
 use crate::{Token, TokenFile, TokenSource};
 
@@ -21,6 +21,8 @@ const TOKEN_VARIABLE: &str = "FORGE_KVS_TOKEN";
 const LAG: Duration = Duration::from_secs(60);
 /// A sidecar holds it as a text, which is at most twice as long.
 const METADATA_BYTES_MAX: usize = 64 << 10;
+/// The same in an attribute of an entity, which has room for it beside the value.
+const ATTRIBUTE_METADATA_BYTES_MAX: usize = 8 << 10;
 /// Keys whose values and sidecars are read in one request.
 pub(crate) const BATCH_KEYS_MAX: usize = OPERATIONS_MAX / 2;
 /// Keys in one read: several requests at once.
@@ -44,6 +46,9 @@ pub struct Options {
     pub api: Url,
     /// Which entries have a sidecar.
     pub sidecars: Sidecars,
+    /// The custom entity that the store is in, instead of the app's plain keys. Its writes can be conditional. The
+    /// app's manifest must declare it: see the [crate].
+    pub entity: Option<String>,
     /// How long to wait for Forge.
     pub http: keyward_http::Options,
     pub(crate) tokens: Option<Arc<dyn TokenSource>>,
@@ -68,6 +73,7 @@ impl Options {
         let mut options = Self {
             api: parse_api(api.as_deref().unwrap_or(API_DEFAULT))?,
             sidecars: Sidecars::default(),
+            entity: url.take("entity").map(parse_entity).transpose()?,
             http: keyward_http::Options::take_from(&mut url)?,
             tokens: None,
         };
@@ -86,7 +92,7 @@ impl Options {
         } else if let Ok(token) = std::env::var(TOKEN_VARIABLE) {
             options = options.with_tokens(Token::new(&token)?);
         }
-        let mut known = vec!["api", "sidecars", "token_file"];
+        let mut known = vec!["api", "entity", "sidecars", "token_file"];
         known.extend(keyward_http::Options::NAMES);
         url.finish(&known)?;
         Ok(options)
@@ -101,11 +107,15 @@ impl Options {
 
     /// What such a store can do. Nothing is opened to tell it.
     pub fn capabilities(&self) -> Capabilities {
+        let is_entity = self.entity.is_some();
+        let value_bytes_max = if is_entity { Room::ATTRIBUTE.bytes } else { Room::WHOLE.bytes };
+        let metadata_bytes_max =
+            if is_entity { ATTRIBUTE_METADATA_BYTES_MAX } else { METADATA_BYTES_MAX };
         Capabilities {
             engine: "forge-kvs",
             scan_order: ScanOrder::Unordered,
             consistency: Consistency::Eventual { lag: LAG },
-            compare: false,
+            compare: is_entity,
             add: false,
             watch: WatchSupport::Unsupported,
             expiry: ExpirySupport::Supported {
@@ -117,11 +127,11 @@ impl Options {
             sharing: Sharing::Network,
             limits: Limits {
                 key_bytes_max: KEY_BYTES_MAX,
-                value_bytes_max: VALUE_BYTES_MAX,
-                metadata_bytes_max: METADATA_BYTES_MAX,
+                value_bytes_max,
+                metadata_bytes_max,
                 // A transaction takes more, but no read shows several keys at one moment.
                 commit_keys_max: 1,
-                commit_bytes_max: KEY_BYTES_MAX + VALUE_BYTES_MAX + METADATA_BYTES_MAX,
+                commit_bytes_max: KEY_BYTES_MAX + value_bytes_max + metadata_bytes_max,
                 get_keys_max: GET_KEYS_MAX,
                 scan_rows_max: QUERY_ROWS_MAX,
             },
@@ -143,6 +153,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("api", &self.api.as_str())
             .field("sidecars", &self.sidecars)
+            .field("entity", &self.entity)
             .field("http", &self.http)
             .finish_non_exhaustive()
     }
@@ -150,6 +161,22 @@ impl fmt::Debug for Options {
 
 fn invalid(message: String) -> Error {
     Error::new(ErrorKind::Invalid, message)
+}
+
+/// The name of a custom entity, by the rules of Forge.
+fn parse_entity(name: String) -> Result<String> {
+    let is_right = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ":-.".contains(c);
+    let is_name = (3..=60).contains(&name.len())
+        && name.chars().all(is_right)
+        && !name.starts_with(['.', '-'])
+        && !name.ends_with('.')
+        && !name.contains("..");
+    match is_name {
+        true => Ok(name),
+        false => Err(invalid(format!(
+            "entity must be the name of a custom entity of 3 to 60 characters a-z 0-9 : - . as in entity=keyward, not {name:?}"
+        ))),
+    }
 }
 
 /// The base of an API: encrypted, unless it is on this machine, since every request carries the token.
@@ -204,7 +231,9 @@ mod tests {
             ("forge-kvs://default?api=nothing", "\"nothing\""),
             ("forge-kvs://default?api=https://me@example.com", "more than"),
             ("forge-kvs://default?sidecars=some", "\"some\""),
-            ("forge-kvs://default?entity=x", "\"entity\""),
+            ("forge-kvs://default?entity=x", "\"x\""),
+            ("forge-kvs://default?entity=a..b", "\"a..b\""),
+            ("forge-kvs://default?prefix=x", "\"prefix\""),
         ] {
             let error = options(url).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
@@ -221,8 +250,10 @@ mod tests {
     }
 
     #[test]
-    fn the_tier_is_advisory() {
-        let options = options("forge-kvs://default").unwrap();
-        assert_eq!(options.capabilities().tier(), Tier::Advisory);
+    fn the_tier_is_advisory_on_plain_keys_and_recoverable_in_an_entity() {
+        let plain = options("forge-kvs://default").unwrap();
+        assert_eq!(plain.capabilities().tier(), Tier::Advisory);
+        let entity = options("forge-kvs://default?entity=keyward").unwrap();
+        assert_eq!(entity.capabilities().tier(), Tier::Recoverable);
     }
 }

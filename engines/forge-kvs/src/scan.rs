@@ -5,7 +5,7 @@ use keyward_key::Key;
 
 use crate::ForgeKvs;
 use crate::name::{self, Prefixes, RESERVED};
-use crate::wire::{Listed, QUERY_ROWS_MAX, Query};
+use crate::wire::{Listed, QUERY_ROWS_MAX};
 
 /// How many pages of names without a single row are read before the caller goes on with an empty page.
 const EMPTY_PAGES_MAX: usize = 8;
@@ -105,7 +105,7 @@ impl ForgeKvs {
         scan: &Scan,
     ) -> Result<(Listed, Vec<Key>)> {
         let limit = limit.min(QUERY_ROWS_MAX);
-        let listed = self.client.list(&Query::new(prefix, limit, at.after.as_deref())).await?;
+        let listed = self.client.list(prefix, limit, at.after.as_deref()).await?;
         let keys = listed.data.iter().filter_map(|row| name::key(&row.key));
         let keys = keys.filter(|key| scan.range.contains(key)).collect();
         Ok((listed, keys))

@@ -11,16 +11,30 @@ pub(crate) const VALUE_BYTES_MAX: usize = 240 << 10;
 /// How deep a value may nest in Forge.
 const DEPTH_MAX: usize = 31;
 
+/// How much of a row is there for a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub bytes: usize,
+    pub depth: usize,
+}
+
+impl Room {
+    /// All of a row.
+    pub const WHOLE: Self = Self { bytes: VALUE_BYTES_MAX, depth: DEPTH_MAX };
+    /// An attribute of an entity, beside the others.
+    pub const ATTRIBUTE: Self = Self { bytes: 220 << 10, depth: DEPTH_MAX - 1 };
+}
+
 const WRAPPED: &str = r##"{"#keyward:json":"##;
 const WRAPPED_END: &str = "}";
 
 /// The JSON to store for a value.
-pub(crate) fn stored(value: &Json) -> Result<String> {
+pub(crate) fn stored(value: &Json, room: Room) -> Result<String> {
     let text = value.as_str();
     let written = written(text, Names::Insertion);
     let is_plain = written.is_exact
         && written.text == text
-        && written.depth <= DEPTH_MAX
+        && written.depth <= room.depth
         // Forge takes every JSON value but this one.
         && text != "null"
         && unwrapped(text).is_none();
@@ -28,11 +42,12 @@ pub(crate) fn stored(value: &Json) -> Result<String> {
         return Ok(written.text);
     }
     let wrapped = format!("{WRAPPED}{}{WRAPPED_END}", quoted(text));
-    if wrapped.len() > VALUE_BYTES_MAX {
+    if wrapped.len() > room.bytes {
         let message = format!(
             "the value is not what JavaScript would write, and as a text it has {} bytes; \
-             Forge stores at most {VALUE_BYTES_MAX}",
-            wrapped.len()
+             Forge has room for {}",
+            wrapped.len(),
+            room.bytes
         );
         return Err(Error::new(ErrorKind::LimitExceeded, message)
             .advise("Write numbers and texts as JSON.stringify does, or make the value smaller."));
@@ -72,7 +87,7 @@ mod tests {
     #[test]
     fn values_that_an_app_writes_are_stored_as_they_are() {
         for text in [r#"{"title":"학칙","n":1.5}"#, "7", r#""x""#, "[null]", "true"] {
-            assert_eq!(stored(&json(text)).unwrap(), text);
+            assert_eq!(stored(&json(text), Room::WHOLE).unwrap(), text);
             assert_eq!(read(text).as_str(), text);
         }
     }
@@ -91,7 +106,7 @@ mod tests {
             &edge,
             r##"{"#keyward:json":"1"}"##,
         ] {
-            let stored = stored(&json(text)).unwrap();
+            let stored = stored(&json(text), Room::WHOLE).unwrap();
             assert!(stored.starts_with(WRAPPED), "{stored}");
             assert_eq!(read(&stored).as_str(), text);
         }
@@ -104,7 +119,7 @@ mod tests {
             r##"{"#keyward:json":"no json"}"##,
             r##"{"#keyward:json":"1","more":2}"##,
         ] {
-            assert_eq!(stored(&json(text)).unwrap(), text);
+            assert_eq!(stored(&json(text), Room::WHOLE).unwrap(), text);
             assert_eq!(read(text).as_str(), text);
         }
     }
@@ -112,9 +127,9 @@ mod tests {
     #[test]
     fn a_value_that_does_not_fit_as_a_text_is_refused() {
         let fits = json(&format!("[1.0,\"{}\"]", "x".repeat(VALUE_BYTES_MAX - 40)));
-        assert!(stored(&fits).unwrap().len() <= VALUE_BYTES_MAX);
+        assert!(stored(&fits, Room::WHOLE).unwrap().len() <= VALUE_BYTES_MAX);
         let large = json(&format!("[1.0,\"{}\"]", "x".repeat(VALUE_BYTES_MAX - 20)));
-        assert_eq!(stored(&large).unwrap_err().kind(), ErrorKind::LimitExceeded);
+        assert_eq!(stored(&large, Room::WHOLE).unwrap_err().kind(), ErrorKind::LimitExceeded);
     }
 
     #[test]

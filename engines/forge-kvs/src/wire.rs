@@ -25,16 +25,22 @@ impl GetOptions {
 
 /// One key of a batch to read.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct GetItem<'a> {
     key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entity_name: Option<&'a str>,
     options: GetOptions,
 }
 
 impl<'a> GetItem<'a> {
-    pub fn new(key: &'a str) -> Self {
-        Self { key, options: GetOptions::ALL }
+    pub fn new(key: &'a str, entity_name: Option<&'a str>) -> Self {
+        Self { key, entity_name, options: GetOptions::ALL }
     }
 }
+
+/// One key to read.
+pub(crate) type Get<'a> = GetItem<'a>;
 
 /// The rows of a batch that was read.
 #[derive(Debug, Deserialize)]
@@ -65,13 +71,6 @@ pub(crate) struct Failure {
     pub error: crate::error::Refusal,
 }
 
-impl Failure {
-    /// Whether there is nothing under the key.
-    pub fn is_absent(&self) -> bool {
-        matches!(self.error.code.as_str(), "KEY_NOT_FOUND" | "NOT_FOUND")
-    }
-}
-
 /// Operations that happen together or not at all.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Transaction<'a> {
@@ -83,21 +82,50 @@ pub(crate) struct Transaction<'a> {
 
 /// A row to write.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Set<'a> {
     pub key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entity_name: Option<&'a str>,
     pub value: Box<RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub options: Option<SetOptions>,
+    pub conditions: Option<Conditions>,
+    #[serde(skip_serializing_if = "SetOptions::is_empty")]
+    pub options: SetOptions,
 }
 
-/// For how long a row lives.
-#[derive(Debug, Clone, Copy, Serialize)]
+/// How a row is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct SetOptions {
-    pub ttl: Ttl,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<Ttl>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_policy: Option<&'static str>,
+}
+
+impl SetOptions {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What an entity must be for a transaction to be carried out: all of it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Conditions {
+    pub and: Vec<Condition>,
+}
+
+/// What an attribute of an entity must be.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Condition {
+    pub property: &'static str,
+    pub condition: &'static str,
+    pub values: [serde_json::Value; 1],
 }
 
 /// A time to live.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Ttl {
     pub value: u64,
     pub unit: &'static str,
@@ -105,8 +133,13 @@ pub(crate) struct Ttl {
 
 /// A row to delete.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Delete<'a> {
     pub key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entity_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Conditions>,
 }
 
 /// One page of keys to list.
@@ -132,6 +165,39 @@ impl<'a> Query<'a> {
         let clause = BeginsWith { condition: "BEGINS_WITH", property: "key", values: [prefix] };
         let clauses = if prefix.is_empty() { Vec::new() } else { vec![clause] };
         Self { limit, after, clauses }
+    }
+}
+
+/// One page of the keys of a custom entity.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EntityQuery<'a> {
+    entity_name: &'a str,
+    index_name: &'static str,
+    limit: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<EntityRange<'a>>,
+}
+
+/// A condition on what an index orders by.
+#[derive(Debug, Serialize)]
+pub(crate) struct EntityRange<'a> {
+    condition: &'static str,
+    values: [&'a str; 1],
+}
+
+impl<'a> EntityQuery<'a> {
+    pub fn new(
+        entity_name: &'a str,
+        prefix: &'a str,
+        limit: usize,
+        cursor: Option<&'a str>,
+    ) -> Self {
+        let range = EntityRange { condition: "BEGINS_WITH", values: [prefix] };
+        let range = (!prefix.is_empty()).then_some(range);
+        Self { entity_name, index_name: "by-key", limit, cursor, range }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The behaviours every engine must show. Reads by key are made as late as listings, which is later than Forge's.
+//! The behaviours every engine must show. Reads are made as late as listings, which Forge's
+//! need not be.
 
 use std::sync::Arc;
 
@@ -14,27 +15,27 @@ const LAG_MS: u64 = 60_000;
 
 struct InForge {
     installation: Installation,
-    /// Whether a batch tells absent keys as failed.
-    absent_keys_fail: bool,
+    /// Whether it is in a custom entity.
+    is_entity: bool,
 }
 
 impl InForge {
-    fn new(absent_keys_fail: bool) -> Self {
-        Self { installation: Installation::new(), absent_keys_fail }
+    fn new(is_entity: bool) -> Self {
+        Self { installation: Installation::new(), is_entity }
     }
 
     fn options(&self) -> Options {
-        self.installation.options()
+        match self.is_entity {
+            true => self.installation.entity_options(),
+            false => self.installation.options(),
+        }
     }
 }
 
 impl Place for InForge {
     fn open(&self, clock: TestClock) -> BoxFuture<'_, Arc<dyn Engine>> {
         Box::pin(async move {
-            let control = json!({
-                "lag": {"get": LAG_MS, "query": LAG_MS},
-                "absentKeysFail": self.absent_keys_fail,
-            });
+            let control = json!({"lag": {"batch": LAG_MS, "query": LAG_MS}});
             self.installation.control(control).await;
             let engine = OnTestClock::open(&self.installation, self.options(), clock).await;
             Arc::new(engine) as Arc<dyn Engine>
@@ -42,4 +43,5 @@ impl Place for InForge {
     }
 }
 
-conformance!(forge, InForge::new(true));
+conformance!(keys, InForge::new(false));
+conformance!(entity, InForge::new(true));

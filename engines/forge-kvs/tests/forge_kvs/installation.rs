@@ -51,6 +51,13 @@ impl Installation {
         self.options_through(self.address())
     }
 
+    /// Options of a store in the custom entity that the app declares.
+    pub fn entity_options(&self) -> Options {
+        let mut options = self.options();
+        options.entity = Some("keyward".to_owned());
+        options
+    }
+
     /// Options that go by way of a proxy.
     pub fn options_through(&self, address: SocketAddr) -> Options {
         let url = format!("forge-kvs://test?api=http://{address}{}", self.base.path());

@@ -30,7 +30,7 @@ async fn pages(store: &Store, range: KeyRange, limit: usize) -> (BTreeSet<String
 async fn reads_are_current_while_listings_are_late() {
     let (installation, clock) = (Installation::new(), TestClock::new());
     let lag = Duration::from_secs(60);
-    installation.control(json!({"lag": {"get": 0, "query": lag.as_millis() as u64}})).await;
+    installation.control(json!({"lag": {"batch": 0, "query": lag.as_millis() as u64}})).await;
     let store =
         Store::new(OnTestClock::open(&installation, installation.options(), clock.clone()).await);
     let listed = async || {

@@ -5,6 +5,7 @@
 mod apps;
 mod conformance;
 mod coordinated;
+mod entity;
 mod expiry;
 mod installation;
 mod listing;

@@ -1,0 +1,130 @@
+//! A store in a custom entity: one key at a time, compared.
+
+use std::time::Duration;
+
+use keyward_engine::{Commit, ErrorKind, Expect, Expiry, Outcome, Store, Tier};
+use keyward_forge_kvs::ForgeKvs;
+use keyward_key::Key;
+use keyward_testkit::{HttpProxy, TestClock};
+use serde_json::json;
+
+use crate::installation::{Installation, OnTestClock, key, put};
+
+async fn open(installation: &Installation) -> Store {
+    Store::new(ForgeKvs::open(installation.entity_options()).await.unwrap())
+}
+
+#[tokio::test]
+async fn an_entity_holds_the_value_plainly_and_lives_apart_from_plain_keys() {
+    let installation = Installation::new();
+    let (entity, plain) = (open(&installation).await, installation.store().await);
+    assert_eq!(entity.capabilities().tier(), Tier::Recoverable);
+    let version = entity.put(key("abc123"), put(r#"{"locks":[]}"#)).await.unwrap();
+    plain.put(key("abc123"), put("1")).await.unwrap();
+    let body = json!({"entityName": "keyward", "key": "abc123"});
+    let (_, row) = installation.call("entity/get", body).await;
+    assert_eq!(row["value"]["value"], json!({"locks": []}));
+    assert_eq!(row["value"]["version"], version.to_string());
+    let value = entity.get(&key("abc123")).await.unwrap().unwrap().value;
+    assert_eq!(value.as_str(), r#"{"locks":[]}"#);
+}
+
+#[tokio::test]
+async fn compared_writes_take_one_request_and_reads_one_for_25_keys() {
+    let installation = Installation::new();
+    let proxy = HttpProxy::start(installation.address()).await;
+    let mut options = installation.options_through(proxy.address());
+    options.entity = Some("keyward".to_owned());
+    let store = Store::new(ForgeKvs::open(options).await.unwrap());
+    let keys: Vec<Key> = (0..100).map(|n| key(&format!("row:{n}"))).collect();
+    for key in &keys {
+        let create = Commit::new().check(key.clone(), Expect::Absent).put(key.clone(), put("1"));
+        let (outcome, requests) = proxy.count(store.commit(create)).await;
+        assert!(outcome.unwrap().is_applied());
+        assert_eq!(requests, 1, "a create");
+    }
+    let (entry, requests) = proxy.count(store.get(&keys[0])).await;
+    assert_eq!(requests, 1, "a read");
+    let version = entry.unwrap().unwrap().version;
+    let swap = Commit::new()
+        .check(keys[0].clone(), Expect::Version(version.clone()))
+        .put(keys[0].clone(), put("2"));
+    let (outcome, requests) = proxy.count(store.commit(swap.clone())).await;
+    assert!(outcome.unwrap().is_applied());
+    assert_eq!(requests, 1, "a swap");
+    let (outcome, requests) = proxy.count(store.commit(swap)).await;
+    assert_eq!(outcome.unwrap(), Outcome::Conflicted { failed: vec![0] });
+    assert_eq!(requests, 2, "a swap that conflicts, and why");
+    assert_eq!(proxy.count(store.get_many(&keys)).await.1, 4, "100 keys");
+}
+
+#[tokio::test]
+async fn what_has_expired_and_is_still_in_forge_can_be_created_again_and_not_swapped() {
+    let (installation, clock) = (Installation::new(), TestClock::new());
+    installation.control(json!({"deletionDelay": 48 * 3_600_000_u64})).await;
+    let options = installation.entity_options();
+    let store = Store::new(OnTestClock::open(&installation, options, clock.clone()).await);
+    let slot = key("slot");
+    let ending = put("1").expiring(Expiry::After(Duration::from_millis(2_500)));
+    let version = store.put(slot.clone(), ending).await.unwrap();
+    clock.advance(Duration::from_millis(2_500));
+    let conflict = Outcome::Conflicted { failed: vec![0] };
+    for _ in 0..2 {
+        let swap = Commit::new()
+            .check(slot.clone(), Expect::Version(version.clone()))
+            .put(slot.clone(), put("2"));
+        assert_eq!(store.commit(swap).await.unwrap(), conflict);
+        clock.advance(Duration::from_secs(1));
+    }
+    let create = Commit::new().check(slot.clone(), Expect::Absent).put(slot.clone(), put("3"));
+    assert!(store.commit(create.clone()).await.unwrap().is_applied());
+    assert_eq!(store.commit(create).await.unwrap(), conflict);
+    let entry = store.get(&slot).await.unwrap().unwrap();
+    assert_eq!((entry.value.as_str(), entry.expires), ("3", None));
+}
+
+#[tokio::test]
+async fn a_swap_that_meets_another_transaction_is_sent_again_and_is_no_conflict() {
+    let installation = Installation::new();
+    let mut options = installation.entity_options();
+    options.http.retry_budget = Duration::from_millis(300);
+    let store = Store::new(ForgeKvs::open(options).await.unwrap());
+    let slot = key("slot");
+    let version = store.put(slot.clone(), put("1")).await.unwrap();
+    let swap = |version, text| {
+        Commit::new().check(slot.clone(), Expect::Version(version)).put(slot.clone(), put(text))
+    };
+    installation.control(json!({"conflicts": 2})).await;
+    let outcome = store.commit(swap(version, "2")).await.unwrap();
+    let version = outcome.versions().unwrap()[0].clone().unwrap();
+    installation.control(json!({"conflicts": 1_000})).await;
+    let error = store.commit(swap(version, "3")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(store.get(&slot).await.unwrap().unwrap().value.as_str(), "2");
+}
+
+#[tokio::test]
+async fn an_entity_that_the_app_does_not_declare_is_named() {
+    let installation = Installation::new();
+    let mut options = installation.options();
+    options.entity = Some("another".to_owned());
+    let store = Store::new(ForgeKvs::open(options).await.unwrap());
+    for error in [
+        store.put(key("slot"), put("1")).await.unwrap_err(),
+        store.get(&key("slot")).await.unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("another"), "{error}");
+        assert_ne!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_entity_of_somebody_else_is_told() {
+    let installation = Installation::new();
+    let store = open(&installation).await;
+    let body = json!({"entityName": "keyward", "key": "slot", "value": {"value": 1}});
+    assert_eq!(installation.call("entity/set", body).await.0, 204);
+    let error = store.get(&key("slot")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.message().contains("slot"), "{error}");
+}
