@@ -27,6 +27,9 @@ impl Entry {
 
 /// A version of one key: opaque, to be compared for equality only. A key never has the same version
 /// twice, also after it was deleted and created again.
+///
+/// On an engine that cannot [compare](crate::Capabilities::compare), a version may be a fingerprint:
+/// another entry has another one, and the same entry, written again, may have the same.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Version(Form);
 

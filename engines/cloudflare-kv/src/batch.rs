@@ -1,0 +1,167 @@
+//! Writes that arrive together go out together: the API takes ten thousand in one request, and few requests a second.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::{Either, join, select};
+use keyward_engine::{Error, ErrorKind, Result};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::client::{Client, Pair};
+use crate::error;
+
+/// The most pairs in one request.
+const PAIRS_MAX: usize = 10_000;
+/// Well below the 100 MB that a request may have, since text in JSON is longer than it is.
+const BYTES_MAX: usize = 40_000_000;
+/// How many batches are sent at the same time.
+const BATCHES_MAX: usize = 4;
+
+/// A write of one name.
+#[derive(Debug, Clone)]
+pub(crate) enum NameWrite {
+    Put(Pair),
+    Delete(String),
+}
+
+impl NameWrite {
+    fn name(&self) -> &str {
+        match self {
+            Self::Put(pair) => &pair.key,
+            Self::Delete(name) => name,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Put(pair) => {
+                let metadata = pair.metadata.as_ref().map_or(0, |metadata| metadata.get().len());
+                pair.key.len() + pair.value.len() + metadata
+            }
+            Self::Delete(name) => name.len(),
+        }
+    }
+}
+
+/// Sends writes of many callers in few requests. Whoever gets a permit sends what waits, for others too.
+#[derive(Debug)]
+pub(crate) struct Batches {
+    waiting: Mutex<Vec<Waiting>>,
+    permits: Semaphore,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    write: NameWrite,
+    done: oneshot::Sender<Result<()>>,
+}
+
+impl Batches {
+    pub fn new() -> Self {
+        Self { waiting: Mutex::default(), permits: Semaphore::new(BATCHES_MAX) }
+    }
+
+    /// Makes a write. One that is dropped may be made all the same.
+    pub async fn write(&self, client: &Client, write: NameWrite) -> Result<()> {
+        loop {
+            let (done, answer) = oneshot::channel();
+            self.waiting().push(Waiting { write: write.clone(), done });
+            // Those that begin at the same moment get in line first.
+            tokio::task::yield_now().await;
+            // Without an answer, somebody who was sending it was dropped. Writing twice is as good as once.
+            if let Some(result) = self.answered(client, answer).await {
+                return result;
+            }
+        }
+    }
+
+    async fn answered(
+        &self,
+        client: &Client,
+        mut answer: oneshot::Receiver<Result<()>>,
+    ) -> Option<Result<()>> {
+        loop {
+            let permit = Box::pin(self.permits.acquire());
+            let permit = match select(&mut answer, permit).await {
+                Either::Left((result, _)) => return result.ok(),
+                Either::Right((permit, _)) => permit.ok(),
+            };
+            let batch = self.next_batch();
+            if batch.is_empty() {
+                drop(permit);
+                return answer.await.ok();
+            }
+            send(client, batch).await;
+        }
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what fits into one request: from the front, up to the second write of one name.
+    fn next_batch(&self) -> Vec<Waiting> {
+        let mut waiting = self.waiting();
+        let (mut names, mut bytes) = (HashSet::new(), 0);
+        for one in waiting.iter() {
+            bytes += one.write.bytes();
+            let has_room = names.is_empty() || (names.len() < PAIRS_MAX && bytes <= BYTES_MAX);
+            if !has_room || !names.insert(one.write.name()) {
+                break;
+            }
+        }
+        let count = names.len();
+        waiting.drain(..count).collect()
+    }
+}
+
+async fn send(client: &Client, batch: Vec<Waiting>) {
+    let (puts, deletes): (Vec<_>, Vec<_>) =
+        batch.into_iter().partition(|one| matches!(one.write, NameWrite::Put(_)));
+    join(send_puts(client, puts), send_deletes(client, deletes)).await;
+}
+
+async fn send_puts(client: &Client, puts: Vec<Waiting>) {
+    if puts.is_empty() {
+        return;
+    }
+    let pairs = puts.iter().filter_map(|one| pair(&one.write));
+    let result = client.put(pairs.collect()).await;
+    if puts.len() > 1 && result.as_ref().is_err_and(is_about_content) {
+        // One of them is refused, and the others need not be.
+        for one in puts {
+            let _ = one.done.send(client.put(BTreeMap::from_iter(pair(&one.write))).await);
+        }
+    } else {
+        tell(puts, &result);
+    }
+}
+
+async fn send_deletes(client: &Client, deletes: Vec<Waiting>) {
+    if deletes.is_empty() {
+        return;
+    }
+    let names = deletes.iter().map(|one| one.write.name().to_owned()).collect();
+    tell(deletes, &client.delete(names).await);
+}
+
+/// Tells all how it ended. Those who no longer wait do not hear it.
+fn tell(batch: Vec<Waiting>, result: &Result<()>) {
+    for one in batch {
+        let _ = one.done.send(match result {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error::again(error)),
+        });
+    }
+}
+
+fn is_about_content(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::LimitExceeded | ErrorKind::Internal | ErrorKind::Invalid)
+}
+
+fn pair(write: &NameWrite) -> Option<(String, Pair)> {
+    match write {
+        NameWrite::Put(pair) => Some((pair.key.clone(), pair.clone())),
+        NameWrite::Delete(_) => None,
+    }
+}
