@@ -1,0 +1,33 @@
+//! An embedded coordinator over Workers KV, whose reads are a minute late.
+
+mod adopting;
+mod conformance;
+#[path = "../../../../cloudflare-kv/tests/cloudflare_kv/server.rs"]
+#[allow(dead_code, reason = "the tests of the engine use more of it")]
+mod server;
+mod worker;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use keyward_coordinated::{Coordinated, Options};
+use keyward_embedded::Embedded;
+use keyward_engine::Engine;
+use keyward_testkit::TestClock;
+
+use server::Namespace;
+
+/// A namespace with a coordinator in a directory. `through` is the address of the server or of a proxy.
+async fn open(
+    namespace: &Arc<Namespace>,
+    through: std::net::SocketAddr,
+    directory: &Path,
+    clock: &TestClock,
+) -> Coordinated {
+    let values = namespace.engine(namespace.options(through), clock.clone()).await;
+    let options = keyward_embedded::Options::default();
+    let coordinator: Arc<dyn Engine> =
+        Arc::new(Embedded::open_with(directory, options, clock.clone()).unwrap());
+    let options = Options::default();
+    Coordinated::open(Arc::new(values), coordinator, options, clock.clone()).await.unwrap()
+}

@@ -1,0 +1,14 @@
+//! A value store and a coordinator as one engine.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod adopting;
+mod cloudflare_kv;
+mod conformance;
+mod converging;
+mod crashing;
+mod foreign;
+mod opening;
+mod pushing;
+mod setup;
+mod simulated;
