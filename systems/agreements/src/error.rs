@@ -149,7 +149,7 @@ impl Error {
             Self::Extract(error) => error.hint(),
             Self::Model(error) => error.hint(),
             Self::NeedsAtomic { .. } => {
-                "Keep the workspace in a store on an engine of the atomic tier, such as embedded."
+                "Keep the workspace in a store of the atomic tier, such as embedded; or name a coordinator for this one."
             }
             Self::Occupied { .. } => {
                 "Use a store of its own; or delete the key system:agreements, if the pages have moved."

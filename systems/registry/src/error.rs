@@ -132,7 +132,7 @@ impl Error {
             }
             Self::Lock(error) => error.hint(),
             Self::NeedsAtomic { .. } => {
-                "Keep the registry in a store on an engine of the atomic tier, such as embedded."
+                "Keep the registry in a store of the atomic tier, such as embedded; or name a coordinator for this one."
             }
             Self::Settings { .. } => "Correct the settings.",
             Self::Secret(_) => "Set the variable, or write the file, that the settings name.",
