@@ -37,7 +37,9 @@ cloudflare_kv_start() {
     for try in 1 2 3 4 5; do
         port=$(free_port)
         mkdir -p "$directory/kv"
-        node "$cloudflare_kv_tools/server.js" "$port" "$directory/kv" >"$directory/server.log" 2>&1 &
+        # From its own folder: miniflare reads no script outside the one that it is started in.
+        (cd "$cloudflare_kv_tools" && exec node server.js "$port" "$directory/kv") \
+            >"$directory/server.log" 2>&1 &
         pid=$!
         for _ in {1..600}; do
             if grep -q '^ready$' "$directory/server.log"; then
