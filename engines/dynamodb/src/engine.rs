@@ -1,0 +1,130 @@
+use std::fmt;
+use std::sync::Arc;
+
+use keyward_engine::{
+    BoxFuture, Capabilities, Clock, Commit, Engine, Entry, Error, ErrorKind, Outcome, Page, Result,
+    Scan, Stats, SystemClock,
+};
+use keyward_key::Key;
+
+use crate::Options;
+use crate::client::Client;
+use crate::layout::Layout;
+use crate::roots::KnownRoots;
+use crate::scan::Count;
+
+/// A store in a DynamoDB table. Clones share it and its connections.
+#[derive(Clone)]
+pub struct DynamoDb {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: Client,
+    layout: Layout,
+    roots: KnownRoots,
+    capabilities: Capabilities,
+}
+
+impl DynamoDb {
+    /// Opens the store in a table. If the table does not exist, it is created if [`Options::create`] says so;
+    /// otherwise the error says what it would cost. An empty table with the right key becomes a store.
+    ///
+    /// Needs a Tokio runtime.
+    pub async fn open(options: Options) -> Result<Self> {
+        Self::open_with(options, SystemClock).await
+    }
+
+    /// The same, with the clock by which entries expire.
+    pub async fn open_with(options: Options, clock: impl Clock) -> Result<Self> {
+        let create = options.create;
+        let client = Client::new(options, Arc::new(clock)).await?;
+        let layout = client.prepare(create).await?;
+        Ok(Self::new(client, layout))
+    }
+
+    /// Opens the store in a table, unless there is none: then nothing is made.
+    pub async fn open_existing(options: Options) -> Result<Option<Self>> {
+        let client = Client::new(options, Arc::new(SystemClock)).await?;
+        let layout = client.existing_layout().await?;
+        Ok(layout.map(|layout| Self::new(client, layout)))
+    }
+
+    fn new(client: Client, layout: Layout) -> Self {
+        let capabilities = client.options.capabilities();
+        let roots = KnownRoots::default();
+        Self { shared: Arc::new(Shared { client, layout, roots, capabilities }) }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.shared.layout
+    }
+
+    pub(crate) fn roots(&self) -> &KnownRoots {
+        &self.shared.roots
+    }
+}
+
+impl Engine for DynamoDb {
+    fn capabilities(&self) -> &Capabilities {
+        &self.shared.capabilities
+    }
+
+    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {
+        Box::pin(self.read(key))
+    }
+
+    fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
+        Box::pin(async move {
+            match keys {
+                [] => Ok(Vec::new()),
+                [key] => Ok(vec![self.read(key).await?]),
+                keys => self.read_together(keys).await,
+            }
+        })
+    }
+
+    fn scan<'a>(&'a self, scan: &'a Scan) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(self.page(scan))
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
+        Box::pin(async move { self.apply(&commit).await })
+    }
+
+    /// Reads the whole table, and counts without those that have expired: when their space is reclaimed is
+    /// DynamoDB's affair.
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        Box::pin(async move {
+            let entries = self.count(Count::Present).await?;
+            Ok(Stats { entries, ..Stats::default() })
+        })
+    }
+
+    fn expired(&self) -> BoxFuture<'_, Result<Option<u64>>> {
+        Box::pin(async move { self.count(Count::Expired).await.map(Some) })
+    }
+
+    fn backup<'a>(&'a self, file: &'a std::path::Path) -> BoxFuture<'a, Result<()>> {
+        let _ = file;
+        Box::pin(async {
+            let message = "the dynamodb engine makes no backup files";
+            Err(Error::new(ErrorKind::Unsupported, message)
+                .advise("Use export, or DynamoDB's own backups and point-in-time recovery."))
+        })
+    }
+}
+
+impl fmt::Debug for DynamoDb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = &self.shared.client.options;
+        f.debug_struct("DynamoDb")
+            .field("region", &options.region)
+            .field("table", &options.table)
+            .finish_non_exhaustive()
+    }
+}
