@@ -1,7 +1,7 @@
 //! What opening finds, creates and refuses.
 
 use keyward_couchdb::{CouchDb, CouchDbDocuments, Options};
-use keyward_engine::{Consistency, Documents, Engine, ErrorKind, Tier};
+use keyward_engine::{Commit, Consistency, Documents, Engine, ErrorKind, Expect, Store, Tier};
 use keyward_testkit::TestClock;
 
 use crate::server::{Fresh, address, key, put};
@@ -67,6 +67,11 @@ async fn a_database_in_several_copies_has_no_compare_and_swap() {
     let store = CouchDb::open_with(three.options(), TestClock::new()).await.unwrap();
     assert_eq!(store.capabilities().tier(), Tier::Advisory);
     assert!(matches!(store.capabilities().consistency, Consistency::Eventual { .. }));
+    let store = Store::new(store);
+    let create = Commit::new().check(key("a"), Expect::Absent).put(key("a"), put("1"));
+    assert_eq!(store.commit(create).await.unwrap_err().kind(), ErrorKind::Unsupported);
+    store.put(key("a"), put("2")).await.unwrap();
+    assert_eq!(store.get(&key("a")).await.unwrap().unwrap().value.as_str(), "2");
 }
 
 #[tokio::test(flavor = "multi_thread")]
