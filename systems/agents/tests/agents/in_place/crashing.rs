@@ -200,7 +200,7 @@ type Counts = BTreeMap<String, u64>;
 
 fn simulate(seed: u64) -> (Run, Counts, BTreeMap<String, BTreeSet<String>>) {
     let memory = MemoryDocuments::new();
-    let memory = if seed % 3 == 0 { memory.comparing_fields() } else { memory };
+    let memory = if seed.is_multiple_of(3) { memory.comparing_fields() } else { memory };
     let clock = TestClock::new();
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let told = Rc::new(RefCell::new(Run::default()));
