@@ -137,7 +137,9 @@ impl From<&agents::Error> for Exit {
             | Error::OtherUser { .. }
             | Error::Unprepared(_) => Self::Invalid,
             Error::TooMany { .. } | Error::LongDocument { .. } => Self::Unable,
+            Error::Differs { .. } => Self::Conflict,
             Error::InDocument { source, .. }
+            | Error::InEntry { source, .. }
             | Error::Partly { source, .. }
             | Error::Unflushed { source, .. } => (&**source).into(),
             // One this version does not know yet is not one the user can act on.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use keyward::Data;
-use keyward::agents::{Actor, Agents, Gathered, Options, UserData};
+use keyward::agents::{Actor, Agents, Error, Gathered, Options, UserData};
 use tokio::sync::oneshot;
 
 use crate::args::{self, Target};
@@ -102,6 +102,32 @@ impl<'t> Reach<'t> {
             }
         };
         self.during(&agents, output, work).await
+    }
+
+    /// The agent data store here, and the one at another URL, which is made if it does not exist; without `make`, an
+    /// empty one stands for it.
+    pub async fn both(&self, to: &str, make: bool) -> Result<(Agents, Agents)> {
+        let (data, store) = self.place().await?;
+        let (from, to) = (data.url(&store)?, self.target.named(to.to_owned())?);
+        if from == to {
+            return Err(Failure::invalid("the source and the target are the same store"));
+        }
+        let at_source = |failure: Failure| failure.at("the source");
+        let source = data.existing_agents(&store).await;
+        let Some(source) = source.map_err(|error| at_source(error.into()))? else {
+            return Err(Failure::new(Exit::Absent, "not-found", args::no_store(&from)));
+        };
+        let at_target = |error: Error| Failure::from(error).at("the target");
+        let data = data.at(&store, to)?;
+        let target = match make {
+            true => Some(data.agents(&store).await.map_err(at_target)?),
+            false => data.existing_agents(&store).await.map_err(at_target)?,
+        };
+        let target = match target {
+            Some(target) => target,
+            None => data.at(&store, "memory:")?.agents(&store).await?,
+        };
+        Ok((source, target))
     }
 
     /// What is declared, and the store among it that has agents' entries.
