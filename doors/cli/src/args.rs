@@ -21,7 +21,8 @@ use crate::{config, output};
 /// The data layer over key-value stores.
 ///
 /// A store is named by a URL: embedded:DIRECTORY is a store on this machine that several processes
-/// may share; memory: lives as long as one command, for trying things.
+/// may share; memory: lives as long as one command, for trying things. Others are in a database: postgres://,
+/// couchdb://, dynamodb://, firestore://, cloudflare-kv:// and forge-kvs://.
 ///
 /// Every command finds its store by one rule; the first of these that says it, decides: (1) -s, (2)
 /// KEYWARD_STORE, (3) the url of the schema file's only store, (4) the config file, with a line such as

@@ -224,7 +224,34 @@ macro_rules! from_errors_of {
     };
 }
 
-from_errors_of!(agents, agreements, cache, locks, queue);
+from_errors_of!(agreements, cache, locks, queue);
+
+impl From<agents::Error> for Failure {
+    fn from(error: agents::Error) -> Self {
+        let hint = advice_of(&error).unwrap_or_else(|| advice(error.hint()));
+        let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
+        Self { retryable: error.retryable(), ..failure }
+    }
+}
+
+/// What the store itself advises in this very case.
+fn advice_of(error: &agents::Error) -> Option<&str> {
+    match error {
+        agents::Error::Records(error) => advice_of_records(error),
+        agents::Error::InDocument { source, .. }
+        | agents::Error::InEntry { source, .. }
+        | agents::Error::Partly { source, .. }
+        | agents::Error::Unflushed { source, .. } => advice_of(source),
+        _ => None,
+    }
+}
+
+fn advice_of_records(error: &records::Error) -> Option<&str> {
+    match error {
+        records::Error::Store(error) => error.advice(),
+        _ => None,
+    }
+}
 
 impl From<registry::Error> for Failure {
     fn from(error: registry::Error) -> Self {
@@ -246,7 +273,7 @@ impl From<records::Error> for Failure {
             records::Error::NeedsScan { .. } => {
                 "Name an index, or add --allow-scan to read it all."
             }
-            error => advice(error.hint()),
+            error => advice_of_records(error).unwrap_or_else(|| advice(error.hint())),
         };
         let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
         Self { retryable: error.retryable(), ..failure }

@@ -5,6 +5,7 @@ mod args;
 mod batch;
 mod command;
 mod config;
+mod confirm;
 mod demo;
 mod destination;
 #[cfg(test)]

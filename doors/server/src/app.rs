@@ -22,7 +22,7 @@ use crate::problem::{Problem, Result};
 use crate::reads::Reads;
 use crate::registries::Registries;
 use crate::shares::Shares;
-use crate::stores::{Served, Stores};
+use crate::stores::{CONTROL_DEFAULT, Served, Stores, control_default};
 use crate::waits::Waits;
 
 /// Of so many request slots, one more request may be worked on while its body arrives.
@@ -74,7 +74,11 @@ impl App {
         let stores = Stores::open(data, config, &metrics).await?;
         let registries = Registries::open(config, data, &stores, &metrics)?;
         let agreements = Agreements::open(config, data, &stores, &metrics)?;
-        let control = control_store(config, data, &stores).await?;
+        let control_url = match &config.control {
+            Some(url) => Some(url.clone()),
+            None => control_beside(data),
+        };
+        let control = control_store(control_url.as_deref(), data, &stores).await?;
         let (clock, run) = (config.clock.clone(), new_run()?);
         let keys = Keys::new(control.clone(), clock.clone());
         let local = config.listen.ip().is_loopback() && tokens.is_none() && !keys.any().await?;
@@ -91,7 +95,7 @@ impl App {
         let audit = audit.counting(metrics.audit_refused.clone());
         let scribe = scribe.counting(metrics.audit_write_failures.clone());
         let own = [
-            config.control.is_some().then(|| ("control", control.clone())),
+            control_url.is_some().then(|| ("control", control.clone())),
             config.audit.is_some().then(|| ("audit", audit_store.clone())),
         ];
         let app = Self(Arc::new(Inner {
@@ -277,13 +281,25 @@ impl App {
     }
 }
 
+/// A control store of its own, if none of the stores can be one.
+fn control_beside(data: &Data) -> Option<String> {
+    if data.schema().stores.is_empty() || control_default(data).is_some() {
+        return None;
+    }
+    tracing::info!(
+        store = CONTROL_DEFAULT,
+        "stores with layout=document keep agent entries only: API keys and the audit log are in a store beside them"
+    );
+    Some(CONTROL_DEFAULT.to_owned())
+}
+
 /// Where the server keeps what it knows for itself.
-async fn control_store(config: &Config, data: &Data, stores: &Stores) -> Result<Store> {
-    if let Some(url) = &config.control {
+async fn control_store(url: Option<&str>, data: &Data, stores: &Stores) -> Result<Store> {
+    if let Some(url) = url {
         return Ok(keyward::open(url).await?);
     }
-    match data.schema().stores.first() {
-        Some(first) => Ok(stores.get(&first.name)?.store().clone()),
+    match control_default(data) {
+        Some(store) => Ok(stores.get(store)?.store().clone()),
         None => {
             Err(Problem::invalid("the schema declares no store, and none is configured as control"))
         }

@@ -56,6 +56,6 @@ pub use limits::{Quota, Rate, Rates};
 pub use mcp::{LocalUser, McpOptions, serve_mcp};
 pub use problem::Problem;
 pub use server::{Server, StartError};
-pub use stores::without_schema;
+pub use stores::{CONTROL_DEFAULT, control_default, without_schema};
 pub use tls::Tls;
 pub use traces::{TRACED, Traces};

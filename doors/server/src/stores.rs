@@ -31,6 +31,18 @@ pub fn without_schema(url: &str) -> keyward::records::Result<Data> {
     Data::new(schema).at(STORE_NAME, url)
 }
 
+/// The control store of a server none of whose stores can be one.
+pub const CONTROL_DEFAULT: &str = "embedded:./keyward-control";
+
+/// The store that is the control store where nothing names one: the first that keeps more than agent entries.
+/// If there is none, it is [`CONTROL_DEFAULT`].
+pub fn control_default(data: &Data) -> Option<&str> {
+    let has_layout =
+        |store: &str| data.url(store).is_ok_and(|url| keyward::has_document_layout(&url));
+    let mut stores = data.schema().stores.iter().map(|store| store.name.as_str());
+    stores.find(|store| !has_layout(store))
+}
+
 /// The stores that a server serves, all open.
 #[derive(Debug)]
 pub(crate) struct Stores {
@@ -228,7 +240,8 @@ impl Served {
         let engine = self.store().capabilities().engine;
         let detail =
             format!("the {engine} engine cannot compare before it writes: it keeps no {what}");
-        Problem::new("unsupported", detail).hint("Use a store on another engine for this.")
+        Problem::new("unsupported", detail)
+            .hint("Name a coordinator for the store, or use one on another engine.")
     }
 
     pub fn store(&self) -> &Store {

@@ -3,8 +3,8 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::HumanCount;
 use keyward::{
-    Capabilities, ClockSource, Consistency, Durability, ExpirySupport, Limits, ScanOrder, Sharing,
-    WatchSupport,
+    Capabilities, ClockSource, Consistency, Durability, ErrorKind, ExpirySupport, Limits,
+    ScanOrder, Sharing, Tier, WatchSupport,
 };
 use serde::Serialize;
 
@@ -15,13 +15,20 @@ use crate::store_choice::Choice;
 
 /// Show what a store is, holds and can do
 ///
-/// Entries that have expired count until their space is reclaimed. When a program reads it, or with
-/// --json, one JSON object.
+/// The tier says what holds there: atomic (commits of several keys), recoverable (compare-and-swap of one key) or
+/// advisory (the last writer wins). Entries that have expired count until their space is reclaimed. When a program
+/// reads it, or with --json, one JSON object for each store.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward stats
-  keyward stats --json | jq .entries"#)]
-pub struct Arguments {}
+  keyward stats --json | jq .entries
+  keyward stats --all
+  keyward stats -s dynamodb://eu-west-1/app"#)]
+pub struct Arguments {
+    /// All stores that the schema declares, one after the other
+    #[arg(long)]
+    all: bool,
+}
 
 #[derive(Serialize)]
 struct Report {
@@ -31,7 +38,10 @@ struct Report {
     named_by: String,
     engine: &'static str,
     tier: String,
-    entries: u64,
+    /// What the tier promises.
+    guarantee: &'static str,
+    /// `null`, if the store cannot count them.
+    entries: Option<u64>,
     bytes: Option<u64>,
     revision: Option<u64>,
     earliest_revision: Option<u64>,
@@ -66,7 +76,10 @@ struct Most {
     scan_rows_max: usize,
 }
 
-pub async fn run(_: Arguments, target: &Target, output: &mut Output) -> Result {
+pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
+    if arguments.all {
+        return every(target, output).await;
+    }
     let (url, named_by) = match target.server()? {
         Some(server) => (server.url()?, "--server".to_owned()),
         None => {
@@ -74,15 +87,40 @@ pub async fn run(_: Arguments, target: &Target, output: &mut Output) -> Result {
             (choice.url()?, choice.source.to_string())
         }
     };
-    let store = args::open_existing(&url).await?;
-    let stats = store.stats().await?;
+    one(&url, named_by, output).await
+}
+
+/// All stores of the schema.
+async fn every(target: &Target, output: &mut Output) -> Result {
+    let data = target.data_or_store().await?;
+    for (n, store) in data.schema().stores.iter().enumerate() {
+        if n > 0 && !output.json_lines() {
+            writeln!(output)?;
+        }
+        let told = one(&data.url(&store.name)?, store.name.clone(), output).await;
+        told.map_err(|failure| failure.at(&store.name))?;
+    }
+    Ok(())
+}
+
+async fn one(url: &str, named_by: String, output: &mut Output) -> Result {
+    let has_layout = keyward::has_document_layout(url);
+    let store = args::open_existing(url).await?;
+    let stats = match store.stats().await {
+        Ok(stats) => Some(stats),
+        Err(error) if error.kind() == ErrorKind::Unsupported => None,
+        Err(error) => return Err(error.into()),
+    };
     let capabilities = store.capabilities();
+    let entries = stats.as_ref().map(|stats| stats.entries);
+    let stats = stats.unwrap_or_default();
     let report = Report {
-        store: args::shown(&url),
+        store: args::shown(url),
         named_by,
         engine: capabilities.engine,
         tier: capabilities.tier().to_string(),
-        entries: stats.entries,
+        guarantee: guarantee(capabilities.tier(), has_layout),
+        entries,
         bytes: stats.bytes,
         revision: stats.revision.map(|revision| revision.0),
         earliest_revision: stats.earliest_revision.map(|revision| revision.0),
@@ -92,13 +130,33 @@ pub async fn run(_: Arguments, target: &Target, output: &mut Output) -> Result {
     if output.json_lines() { output.write_json(&report) } else { report.show(capabilities, output) }
 }
 
+/// What holds in a store of a tier.
+fn guarantee(tier: Tier, has_layout: bool) -> &'static str {
+    if has_layout {
+        return "agent entries only; each document by compare-and-swap";
+    }
+    match tier {
+        Tier::Atomic => "commits of several keys: indexes, history, locks and queues are exact",
+        Tier::Recoverable => {
+            "compare-and-swap of one key: locks and unique indexes hold, indexes recover; no queues"
+        }
+        Tier::Advisory => {
+            "the last writer wins: no locks, queues or unique indexes unless the store names a coordinator"
+        }
+    }
+}
+
 impl Report {
     fn show(&self, capabilities: &Capabilities, output: &mut Output) -> Result {
         let mut row = |name: &str, value: String| writeln!(output, "{name:<12}{value}");
         row("store", format!("{} (from {})", self.store, self.named_by))?;
         row("engine", self.engine.to_owned())?;
         row("tier", self.tier.clone())?;
-        row("entries", HumanCount(self.entries).to_string())?;
+        row("guarantee", self.guarantee.to_owned())?;
+        match self.entries {
+            Some(entries) => row("entries", HumanCount(entries).to_string())?,
+            None => row("entries", "not counted".to_owned())?,
+        }
         if let Some(bytes) = self.bytes {
             row("size", size(bytes))?;
         }

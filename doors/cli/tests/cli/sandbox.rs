@@ -17,11 +17,11 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An empty directory to run in, in which `KEYWARD_STORE` names the store `./data`.
-pub struct Sandbox(TempDir);
+pub struct Sandbox(TempDir, Vec<(String, String)>);
 
 impl Sandbox {
     pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(tempfile::tempdir().unwrap(), Vec::new())
     }
 
     /// A sandbox whose store holds `count` entries `PREFIX:000000`, `PREFIX:000001`, ...
@@ -31,6 +31,12 @@ impl Sandbox {
         let lines: String = (0..count).map(line).collect();
         sandbox.run_with(&["import"], lines).ok();
         sandbox
+    }
+
+    /// The same with one more variable in the environment of every command.
+    pub fn with(mut self, variable: &str, value: &str) -> Self {
+        self.1.push((variable.to_owned(), value.to_owned()));
+        self
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -74,6 +80,7 @@ impl Sandbox {
             .env_remove("KEYWARD_CORS_ORIGINS")
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_CACHE_HOME")
+            .envs(self.1.iter().map(|(variable, value)| (variable, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -147,6 +154,11 @@ impl Ran {
     /// Runs a command to its end.
     pub fn of(command: &mut Command) -> Self {
         Self(command.output().unwrap())
+    }
+
+    /// Everything that it wrote.
+    pub fn output(&self) -> &Output {
+        &self.0
     }
 
     pub fn code(&self) -> Option<i32> {

@@ -14,6 +14,7 @@ mod namespace;
 mod namespaces;
 mod paging;
 mod patch;
+mod prepare;
 mod reach;
 mod redact;
 mod restore;
@@ -73,6 +74,7 @@ enum Action {
     Log(log::Arguments),
     Export(export::Arguments),
     Import(import::Arguments),
+    Prepare(prepare::Arguments),
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
@@ -95,5 +97,6 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         Action::Log(arguments) => log::run(arguments, &reach, output).await,
         Action::Export(arguments) => export::run(arguments, &reach, output).await,
         Action::Import(arguments) => import::run(arguments, &reach, output).await,
+        Action::Prepare(arguments) => prepare::run(arguments, target, output).await,
     }
 }

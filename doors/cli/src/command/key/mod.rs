@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use keyward::{Store, SystemClock};
-use keyward_server::{KeyError, Keys};
+use keyward_server::{CONTROL_DEFAULT, KeyError, Keys, control_default};
 
 use self::ring::Ring;
 
@@ -84,9 +84,10 @@ pub async fn control_url(control: Option<&str>, target: &Target) -> Result<Strin
         return Ok(url.to_owned());
     }
     let data = target.data_or_store().await?;
-    match data.schema().stores.first() {
-        Some(store) => Ok(data.url(&store.name)?),
-        None => target.url(),
+    match control_default(&data) {
+        Some(store) => Ok(data.url(store)?),
+        None if data.schema().stores.is_empty() => target.url(),
+        None => Ok(CONTROL_DEFAULT.to_owned()),
     }
 }
 

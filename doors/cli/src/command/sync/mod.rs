@@ -3,7 +3,7 @@
 mod served;
 mod shown;
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io;
 use std::sync::Mutex;
 
 use clap::Args;
@@ -16,6 +16,7 @@ use serde::Serialize;
 pub use self::shown::{counted, seconds, write_problems};
 use self::shown::{write_plan, write_run};
 use crate::args::Target;
+use crate::confirm;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -85,19 +86,14 @@ struct Ended<'s> {
 }
 
 pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result {
-    if !arguments.plan && !arguments.apply && !can_ask(output) {
-        return Err(unsaid());
+    if !arguments.plan && !arguments.apply && !confirm::can_ask(output) {
+        return Err(confirm::unsaid());
     }
     let reach = Reach::new(target, arguments.undeclared.clone(), arguments.cache.clone())?;
     let Some(name) = &arguments.name else {
         return every(&arguments, &reach, output).await;
     };
     one(name, &arguments, &reach, output).await
-}
-
-fn unsaid() -> Failure {
-    Failure::invalid("it is not said whether to show the plan or to do it")
-        .hint("Add --plan to see what would be done, or --apply to do it.")
 }
 
 /// Every registry; one that fails does not keep the others from their turn.
@@ -130,7 +126,7 @@ async fn one(name: &str, arguments: &Arguments, reach: &Reach<'_>, output: &mut 
     {
         return match arguments.plan || arguments.apply {
             true => served::run(name, arguments, &server, output).await,
-            false => Err(unsaid()),
+            false => Err(confirm::unsaid()),
         };
     }
     let options =
@@ -260,21 +256,7 @@ fn tell(
     writeln!(output)
 }
 
-/// Whether there is somebody to ask.
-fn can_ask(output: &Output) -> bool {
-    !output.json() && io::stderr().is_terminal() && io::stdin().is_terminal()
-}
-
 fn ask(plan: &Plan) -> Result {
-    let (mut stderr, mut answer) = (io::stderr(), String::new());
     let steps = HumanCount(plan.steps.len() as u64);
-    let asked = write!(stderr, "Apply these {steps} changes to {}? [y/N] ", plan.registry)
-        .and_then(|()| stderr.flush())
-        .and_then(|()| io::stdin().lock().read_line(&mut answer));
-    match asked {
-        Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
-        Ok(_) => Err(Failure::new(Exit::Invalid, "unconfirmed", "you did not say yes")
-            .hint("Nothing was changed; --apply does not ask.")),
-        Err(error) => Err(Failure::file("cannot ask on this terminal", &error)),
-    }
+    confirm::ask(format_args!("Apply these {steps} changes to {}?", plan.registry))
 }

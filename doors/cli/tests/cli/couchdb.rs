@@ -1,0 +1,97 @@
+//! Stores in CouchDB, by URL.
+
+use serde_json::Value;
+
+use crate::database::{DOCUMENT, ID, address, ask, first_steps, in_place, is_sound, name};
+use crate::sandbox::Sandbox;
+
+/// A database on the test server that no other test uses. It may not exist.
+struct Database {
+    /// `USER:PASSWORD@HOST:PORT`, escaped as in a URL.
+    server: String,
+    name: String,
+}
+
+impl Database {
+    fn new() -> Self {
+        let server = address("KEYWARD_TEST_COUCHDB");
+        let server = server.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        Self { server, name: name() }
+    }
+
+    fn url(&self) -> String {
+        format!("couchdb://{}/{}", self.server, self.name)
+    }
+
+    /// A request of a plain client.
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let host = self.server.rsplit('@').next().unwrap();
+        // The test server's only account.
+        let login = "Authorization: Basic a2V5d2FyZDpwQHNzL3dvcmQ=\r\n";
+        let (status, body) = ask(host, &format!("{method} /{}{path}", self.name), login, body);
+        (status, serde_json::from_str(&body).unwrap())
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.ask("DELETE", "", "");
+    }
+}
+
+#[test]
+fn a_store_is_used_by_its_url() {
+    let (kw, database) = (Sandbox::new(), Database::new());
+    let url = database.url();
+    let missing = kw.fails(1, &["-s", &url, "get", "user:7"]);
+    assert!(
+        missing.contains("there is no store at couchdb://") && !missing.contains("word"),
+        "{missing}"
+    );
+    first_steps(&kw, &url);
+    is_sound(&kw, &url, "recoverable");
+}
+
+#[test]
+fn conflicts_of_replication_are_findings_of_the_doctor() {
+    let (kw, database) = (Sandbox::new(), Database::new());
+    let url = database.url();
+    kw.ok(&["-s", &url, "put", "user:7", "1"]);
+    let (_, rows) = database.ask("GET", "/_all_docs?include_docs=true", "");
+    let rows = rows["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["doc"]["value"] == "1").unwrap();
+    // As replication does: another revision, beside the one that is there.
+    let mut document = row["doc"].clone();
+    document["_rev"] = "1-00000000000000000000000000000000".into();
+    document["value"] = "2".into();
+    let body = serde_json::json!({"docs": [document], "new_edits": false}).to_string();
+    assert_eq!(database.ask("POST", "/_bulk_docs", &body).0, 201);
+    let told = kw.run(&["-s", &url, "doctor"]).ended(10);
+    assert!(told.starts_with("damaged couchdb: replication left 1 document"), "{told}");
+    assert!(told.contains("1 findings"), "{told}");
+    let json = kw.run(&["-s", &url, "doctor", "--json"]).ended(10);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["found"][0]["code"], &json["left"]), (&"damaged".into(), &1.into()));
+}
+
+#[test]
+fn agent_data_is_used_in_place() {
+    let (kw, database) = (Sandbox::new(), Database::new());
+    assert_eq!(database.ask("PUT", "", "").0, 201);
+    let url = format!("{}?layout=document", database.url());
+    // What another program wrote.
+    assert_eq!(database.ask("PUT", &format!("/{ID}"), DOCUMENT).0, 201);
+    let keys = ["-s", &url, "agent", "keys", "--user", "user_123"];
+    let told = kw.fails(7, &keys);
+    assert!(told.contains("run keyward agent prepare"), "{told}");
+    let unsaid = kw.fails(2, &["-s", &url, "agent", "prepare"]);
+    assert!(unsaid.contains("--plan") && unsaid.contains("--apply"), "{unsaid}");
+    let plan = kw.json(&["-s", &url, "agent", "prepare", "--plan", "--json"]);
+    assert_eq!(plan["outcome"], "planned");
+    assert!(!plan["steps"].as_array().unwrap().is_empty(), "{plan}");
+    assert!(!plan.to_string().contains("word"), "no password is shown: {plan}");
+    kw.fails(7, &keys);
+    let done = kw.json(&["-s", &url, "agent", "prepare", "--apply", "--json"]);
+    assert_eq!((&done["outcome"], &done["steps"]), (&"prepared".into(), &plan["steps"]));
+    in_place(&kw, &url, || database.ask("GET", &format!("/{ID}"), "").1);
+}

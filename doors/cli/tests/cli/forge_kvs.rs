@@ -1,0 +1,29 @@
+//! Stores in Forge's key-value store, by URL, with and without a coordinator.
+
+use crate::database::{address, first_steps, is_sound, name};
+use crate::sandbox::Sandbox;
+
+/// An installation on the test server that no other test uses, and a command with its token.
+fn installation() -> (Sandbox, String) {
+    let api = address("KEYWARD_TEST_FORGE_KVS");
+    let kw = Sandbox::new().with("FORGE_KVS_TOKEN", &format!("{}.1", name()));
+    (kw, format!("forge-kvs://default?api={api}"))
+}
+
+#[test]
+fn without_a_coordinator_what_needs_a_promise_is_refused() {
+    let (kw, url) = installation();
+    first_steps(&kw, &url);
+    assert_eq!(kw.json(&["-s", &url, "stats", "--json"])["tier"], "advisory");
+    let told = kw.fails(4, &["-s", &url, "lock", "exec", "page:7", "--", "true"]);
+    assert!(told.contains("name a coordinator"), "{told}");
+}
+
+#[test]
+fn a_coordinator_makes_it_atomic() {
+    let (kw, url) = installation();
+    let url = format!("{url}&coordinator=embedded:./coord");
+    first_steps(&kw, &url);
+    is_sound(&kw, &url, "atomic");
+    kw.ok(&["-s", &url, "lock", "exec", "page:7", "--", "true"]);
+}
