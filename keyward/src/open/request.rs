@@ -23,6 +23,7 @@ pub(super) struct Request {
 }
 
 /// An engine, and the URL as that engine reads it.
+#[derive(Clone)]
 pub(super) struct EngineUrl {
     pub family: Family,
     pub url: StoreUrl,
@@ -61,10 +62,15 @@ impl Request {
             let layout: Arc<dyn Engine> = Arc::new(self.document_layout().await?);
             return Ok(Some(layout));
         }
-        let Some(opened) = self.engine.open(absent).await? else { return Ok(None) };
         let Some(Coordinator { engine, options }) = self.coordinator else {
-            return Ok(Some(opened));
+            return self.engine.open(absent).await;
         };
+        // What cannot be a coordinator is told before anything is opened or made.
+        let known = (self.engine.clone().capabilities()?, engine.clone().capabilities()?);
+        if let (Some(values), Some(it)) = &known {
+            Coordinated::capabilities_of(values, it)?;
+        }
+        let Some(opened) = self.engine.open(absent).await? else { return Ok(None) };
         let shown = engine.url.to_string();
         let Some(coordinator) = engine.open(absent).await? else {
             return Err(coordinator::missing(&shown));

@@ -104,8 +104,11 @@ impl Error {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Store(error) => error.kind().hint(),
+            Self::NeedsAtomic { tier: Tier::Advisory, .. } => {
+                "Name a coordinator for the store, or keep the queue in one of the atomic tier, such as embedded."
+            }
             Self::NeedsAtomic { .. } | Self::NeedsOrder { .. } => {
-                "Keep the queue in a store of the atomic tier, such as embedded; or name a coordinator for this one."
+                "Keep the queue in a store of the atomic tier, such as embedded."
             }
             Self::NoLease { .. } => "Choose a longer lease, or another engine.",
             Self::BadMessage(_) => "Change the message; nothing was enqueued.",

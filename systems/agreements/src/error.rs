@@ -148,8 +148,11 @@ impl Error {
             Self::Queue(error) => error.hint(),
             Self::Extract(error) => error.hint(),
             Self::Model(error) => error.hint(),
+            Self::NeedsAtomic { tier: Tier::Advisory, .. } => {
+                "Name a coordinator for the store, or use one of the atomic tier, such as embedded."
+            }
             Self::NeedsAtomic { .. } => {
-                "Keep the workspace in a store of the atomic tier, such as embedded; or name a coordinator for this one."
+                "Keep the workspace in a store of the atomic tier, such as embedded."
             }
             Self::Occupied { .. } => {
                 "Use a store of its own; or delete the key system:agreements, if the pages have moved."

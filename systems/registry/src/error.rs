@@ -131,8 +131,11 @@ impl Error {
                 "Another process goes on with the run, or the next one finishes it."
             }
             Self::Lock(error) => error.hint(),
+            Self::NeedsAtomic { tier: Tier::Advisory, .. } => {
+                "Name a coordinator for the store, or use one of the atomic tier, such as embedded."
+            }
             Self::NeedsAtomic { .. } => {
-                "Keep the registry in a store of the atomic tier, such as embedded; or name a coordinator for this one."
+                "Keep the registry in a store of the atomic tier, such as embedded."
             }
             Self::Settings { .. } => "Correct the settings.",
             Self::Secret(_) => "Set the variable, or write the file, that the settings name.",
