@@ -23,6 +23,7 @@
 //! | `t` | number | some seconds after its end, since 1970: when DynamoDB may delete the item (TTL) |
 
 use bytes::Bytes;
+use keyward_engine::Order;
 use keyward_key::{Key, KeyRange};
 
 /// The longest key: its root is the sort key of its row among the roots, and its rest the sort key of its
@@ -58,11 +59,47 @@ pub(crate) struct Place {
     pub(crate) sort: Vec<u8>,
 }
 
-/// Sort keys from one to another, both included; `None` is "to the end".
+/// Sort keys from one to another; `None` is "to the end".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub(crate) from: Vec<u8>,
-    pub(crate) to: Option<Vec<u8>>,
+    /// Included, unless it was cut.
+    pub(crate) from: Edge,
+    /// Excluded, unless it was cut.
+    pub(crate) to: Option<Edge>,
+}
+
+/// A sort key to compare with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Edge {
+    pub(crate) sort: Vec<u8>,
+    /// DynamoDB takes no bound that is longer than a key. What is left of a longer one is just before it, and no key lies
+    /// between the two.
+    is_cut: bool,
+}
+
+impl Edge {
+    fn new(mut sort: Vec<u8>) -> Self {
+        let is_cut = sort.len() > SORT_BYTES_MAX;
+        sort.truncate(SORT_BYTES_MAX);
+        Self { sort, is_cut }
+    }
+}
+
+impl Span {
+    /// The edge where a query begins, if it is not included. DynamoDB's `BETWEEN` includes both, so going down, a page
+    /// that ended there would begin with the same row again, and might never get past it. No entry lies at an edge that was
+    /// cut: its sort key would be longer than any entry's.
+    pub(crate) fn begins_after(&self, order: Order) -> Option<&[u8]> {
+        let to = self.to.as_ref().filter(|to| order == Order::Descending && !to.is_cut);
+        to.map(|to| &to.sort[..])
+    }
+
+    fn is_empty(&self) -> bool {
+        self.to.as_ref().is_some_and(|to| match to.is_cut {
+            true => to.sort < self.from.sort,
+            false => to.sort <= self.from.sort,
+        })
+    }
 }
 
 impl Layout {
@@ -89,38 +126,37 @@ impl Layout {
 
     /// The rows of roots that a range may reach into.
     pub(crate) fn roots_in(&self, range: &KeyRange) -> Span {
-        let bound = |bytes: &[u8]| shortened([&[BELOW], bytes].concat());
+        let bound = |bytes: &[u8]| Edge::new([&[BELOW], bytes].concat());
         Span { from: bound(self.root(range.start())), to: range.end().map(bound) }
     }
 
     /// The part of a root that a range may reach into; none if it certainly has nothing of it.
     pub(crate) fn span(&self, root: &[u8], range: &KeyRange) -> Option<Span> {
         let from = match bound(root, range.start()) {
-            Bound::Before => vec![ITSELF],
-            Bound::Within(sort) => sort,
+            Bound::Before => Edge::new(vec![ITSELF]),
+            Bound::Within(edge) => edge,
             Bound::After => return None,
         };
         let to = match range.end().map(|end| bound(root, end)) {
             Some(Bound::Before) => return None,
-            Some(Bound::Within(sort)) => Some(sort),
+            Some(Bound::Within(edge)) => Some(edge),
             Some(Bound::After) | None => None,
         };
-        let is_empty = to.as_ref().is_some_and(|to| *to < from);
-        (!is_empty).then_some(Span { from, to })
+        Some(Span { from, to }).filter(|span| !span.is_empty())
     }
 }
 
 /// Where a bound lies, as seen from the keys of a root.
 enum Bound {
     Before,
-    Within(Vec<u8>),
+    Within(Edge),
     After,
 }
 
 fn bound(root: &[u8], bytes: &[u8]) -> Bound {
     match bytes.strip_prefix(root) {
-        Some([]) => Bound::Within(vec![ITSELF]),
-        Some([SEPARATOR, ..]) => Bound::Within(shortened(sort(bytes, root.len()))),
+        Some([]) => Bound::Within(Edge::new(vec![ITSELF])),
+        Some([SEPARATOR, ..]) => Bound::Within(Edge::new(sort(bytes, root.len()))),
         _ if bytes < root => Bound::Before,
         _ => Bound::After,
     }
@@ -156,13 +192,6 @@ pub(crate) fn key(partition: &[u8], sort: &[u8]) -> Option<Key> {
         _ => return None,
     };
     Key::from_bytes(encoded).ok()
-}
-
-/// DynamoDB takes no bound that is longer than a key. One that is cut lies just before the whole one, and no sort key
-/// is between them but the cut one itself: what is read is compared with the range once more.
-fn shortened(mut bound: Vec<u8>) -> Vec<u8> {
-    bound.truncate(SORT_BYTES_MAX);
-    bound
 }
 
 #[cfg(test)]
@@ -240,7 +269,7 @@ mod tests {
             for key in keys.iter().filter(|key| range.contains(key)) {
                 let (root, sort) = (layout.root(key.as_bytes()), layout.place(key).sort);
                 let inside = |span: &Span, it: &Vec<u8>| {
-                    *it >= span.from && span.to.as_ref().is_none_or(|to| it <= to)
+                    *it >= span.from.sort && span.to.as_ref().is_none_or(|to| *it < to.sort)
                 };
                 let span = layout.span(root, range);
                 assert!(span.is_some_and(|span| inside(&span, &sort)), "{key} in {range:?}");
@@ -250,5 +279,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_span_begins_after_what_it_does_not_include() {
+        let range = KeyRange::under(&Prefix::parse("a").unwrap()).before(&parsed("a:b"));
+        let span = ONE.span(b"a", &range).unwrap();
+        assert_eq!(span.begins_after(Order::Descending), Some(&b"\x01b"[..]));
+        assert_eq!(span.begins_after(Order::Ascending), None);
+        assert_eq!(ONE.span(b"a", &KeyRange::all().before(&parsed("a"))), None);
+        // A bound that is longer than any key is cut, and nothing lies where it was cut.
+        let long = parsed(&format!("a:{}", "x".repeat(2_000)));
+        let (after, before) = (KeyRange::all().after(&long), KeyRange::all().before(&long));
+        let span = ONE.span(b"a", &after).unwrap();
+        assert_eq!(span.begins_after(Order::Ascending), None);
+        assert_eq!(span.from.sort.len(), SORT_BYTES_MAX);
+        assert_eq!(ONE.span(b"a", &before).unwrap().begins_after(Order::Descending), None);
     }
 }

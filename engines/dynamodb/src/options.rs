@@ -87,7 +87,9 @@ impl Options {
         if let Some(endpoint) = url.take("endpoint") {
             if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
                 // It is not repeated: it may hold a password.
-                return Err(invalid("the endpoint must be a URL such as http://127.0.0.1:8000".to_owned()));
+                return Err(invalid(
+                    "the endpoint must be a URL such as http://127.0.0.1:8000".to_owned(),
+                ));
             }
             options.endpoint = Some(endpoint);
         }

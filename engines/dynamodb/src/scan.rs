@@ -7,7 +7,7 @@ use keyward_key::{Key, KeyRange};
 
 use crate::engine::DynamoDb;
 use crate::item::{self, Item, Stored};
-use crate::layout::{self, PARTITION, SORT, Span};
+use crate::layout::{self, PARTITION, Place, SORT, Span};
 
 /// How many roots are read at the same time at most, once the first ones had little.
 const TOGETHER_MAX: usize = 16;
@@ -137,9 +137,13 @@ impl DynamoDb {
         query = query
             .key_condition_expression(within)
             .expression_attribute_values(":partition", item::binary(partition))
-            .expression_attribute_values(":from", item::binary(&span.from));
+            .expression_attribute_values(":from", item::binary(&span.from.sort));
         if let Some(to) = &span.to {
-            query = query.expression_attribute_values(":to", item::binary(to));
+            query = query.expression_attribute_values(":to", item::binary(&to.sort));
+        }
+        if let Some(edge) = span.begins_after(order) {
+            let place = Place { partition: partition.to_vec(), sort: edge.to_vec() };
+            query = query.set_exclusive_start_key(Some(item::at(&place)));
         }
         query.scan_index_forward(order == Order::Ascending).consistent_read(true)
     }
