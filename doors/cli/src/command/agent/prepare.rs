@@ -51,7 +51,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         let steps = keyward::prepare(&url, false).await?;
         let prepared =
             Prepared { store: &shown, outcome: outcome(&steps, "planned"), steps: &steps };
-        prepared.tell("to create", output)?;
+        prepared.tell("to do", output)?;
         output.flush()?;
         if plan || steps.is_empty() {
             return Ok(());
@@ -60,7 +60,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     }
     let steps = keyward::prepare(&url, true).await?;
     Prepared { store: &shown, outcome: outcome(&steps, "prepared"), steps: &steps }
-        .tell("created", output)
+        .tell("done", output)
 }
 
 fn outcome(steps: &[String], done: &'static str) -> &'static str {

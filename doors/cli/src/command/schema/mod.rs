@@ -52,6 +52,9 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     }
 }
 
+/// The code of a coordinator that cannot be one.
+const COORDINATOR: &str = "coordinator";
+
 /// What a schema is called, and the schema itself with its warnings, or what is wrong with it.
 type Chosen = (PathBuf, Result<(Schema, Problems), Problems>);
 
@@ -80,7 +83,13 @@ fn misfits(schema: &Schema, path: &Path, target: &Target) -> Result<Problems> {
         Some(_) => data,
         None => Choice::declared(data.clone(), path, target).map_or(data, |choice| choice.data),
     };
-    Ok(placed.check()?)
+    let mut problems: Vec<_> = placed.check()?.into_iter().collect();
+    // The line with a coordinator is wrong also where -s or the environment moves its store.
+    let declared = Data::beside(schema.clone(), folder).check()?.into_iter();
+    let of_coordinators = declared.filter(|problem| problem.code == COORDINATOR);
+    problems.retain(|problem| problem.code != COORDINATOR);
+    problems.extend(of_coordinators);
+    Ok(Problems::new(problems))
 }
 
 /// So many of something, in words.
