@@ -61,7 +61,7 @@ fn without_a_coordinator_what_needs_a_promise_is_refused() {
         &["cache", "run", "k", "--", "echo", "1"],
     ] {
         let told = kw.run(&[&["-s", &url], refused].concat()).fails(4);
-        assert!(told.contains("name a coordinator"), "{refused:?}: {told}");
+        assert!(told.to_lowercase().contains("name a coordinator"), "{refused:?}: {told}");
     }
     let probed = kw.json(&["-s", &url, "doctor", "--probe", "--json"]);
     assert_eq!((&probed["probe"], &probed["probed"]), (&"unsupported".into(), &json!([])));

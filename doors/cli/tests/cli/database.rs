@@ -120,7 +120,11 @@ pub fn in_place(kw: &Sandbox, url: &str, read: impl Fn() -> Value) {
 
     agent(&["set", "src/main.py", "[1]"]).ok();
     // An index may be a moment late.
-    while agent(&["keys", "--text"]).ok().lines().count() < 2 {}
+    for _ in 0..100 {
+        if agent(&["keys", "--text"]).ok().lines().count() == 2 {
+            break;
+        }
+    }
     assert_eq!(agent(&["keys", "--text"]).ok(), "my-key\nsrc/main.py\n");
     let namespaces = kw.ok(&["-s", url, "agent", "namespaces", "--user", "user_123", "--text"]);
     assert!(namespaces.contains("default"), "{namespaces}");
