@@ -36,12 +36,34 @@ pub fn ask(address: &str, head: &str, headers: &str, body: &str) -> (u16, String
     );
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
+    let mut some = [0; 65_536];
+    // Not until the end: Google's emulator leaves connections open.
+    while !is_whole(&answer) {
+        match stream.read(&mut some).unwrap() {
+            0 => break,
+            count => answer.extend_from_slice(&some[..count]),
+        }
+    }
     let answer = String::from_utf8(answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    let is_chunked = head.to_lowercase().contains("transfer-encoding: chunked");
-    (status, if is_chunked { unchunked(body) } else { body.to_owned() })
+    (status, if is_chunked(head) { unchunked(body) } else { body.to_owned() })
+}
+
+/// Whether an answer is there to its end, if it says where that is.
+fn is_whole(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    if is_chunked(head) {
+        return body.ends_with("0\r\n\r\n");
+    }
+    let mut lines = head.lines().map(str::to_lowercase);
+    let length = lines.find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    length.is_some_and(|length: usize| answer.len() >= head.len() + 4 + length)
+}
+
+fn is_chunked(head: &str) -> bool {
+    head.to_lowercase().contains("transfer-encoding: chunked")
 }
 
 fn unchunked(mut rest: &str) -> String {
