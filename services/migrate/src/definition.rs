@@ -18,6 +18,16 @@ pub enum Definition {
         /// The index.
         index: Index,
     },
+    /// Make an index of the entries that another program keeps in its place, each with a bare id.
+    AdoptIndex {
+        /// The space.
+        space: String,
+        /// The index.
+        index: Index,
+        /// Whether entries that do not fit their records are moved below `system:set-aside`.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        set_aside: bool,
+    },
     /// Remove an index's entries, and forget it.
     DropIndex {
         /// The space.
@@ -77,6 +87,7 @@ impl Definition {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::AddIndex { .. } => "add-index",
+            Self::AdoptIndex { .. } => "adopt-index",
             Self::DropIndex { .. } => "drop-index",
             Self::RebuildIndex { .. } => "rebuild-index",
             Self::Rekey { .. } => "rekey",
@@ -88,6 +99,7 @@ impl Definition {
     pub fn space(&self) -> &str {
         match self {
             Self::AddIndex { space, .. }
+            | Self::AdoptIndex { space, .. }
             | Self::DropIndex { space, .. }
             | Self::RebuildIndex { space, .. }
             | Self::Rekey { space, .. }
@@ -98,7 +110,9 @@ impl Definition {
     /// The name of the index it is about.
     pub fn index(&self) -> Option<&str> {
         match self {
-            Self::AddIndex { index, .. } | Self::RebuildIndex { index, .. } => Some(&index.name),
+            Self::AddIndex { index, .. }
+            | Self::AdoptIndex { index, .. }
+            | Self::RebuildIndex { index, .. } => Some(&index.name),
             Self::DropIndex { index, .. } => Some(index),
             Self::Rekey { .. } | Self::Transform { .. } => None,
         }
@@ -114,10 +128,21 @@ impl Definition {
 
     fn made(&self) -> Option<(&str, &Index)> {
         match self {
-            Self::AddIndex { space, index } | Self::RebuildIndex { space, index } => {
-                Some((space, index))
-            }
+            Self::AddIndex { space, index }
+            | Self::AdoptIndex { space, index, .. }
+            | Self::RebuildIndex { space, index } => Some((space, index)),
             _ => None,
+        }
+    }
+
+    /// The same; if it adopts an index, entries that do not fit are moved aside.
+    #[must_use]
+    pub fn setting_aside(self) -> Self {
+        match self {
+            Self::AdoptIndex { space, index, .. } => {
+                Self::AdoptIndex { space, index, set_aside: true }
+            }
+            other => other,
         }
     }
 }
@@ -126,6 +151,9 @@ impl fmt::Display for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AddIndex { space, index } => write!(f, "add the index {} to {space}", index.name),
+            Self::AdoptIndex { space, index, .. } => {
+                write!(f, "adopt the index {} of {space}", index.name)
+            }
             Self::DropIndex { space, index } => write!(f, "drop the index {index} of {space}"),
             Self::RebuildIndex { space, index } => {
                 write!(f, "rebuild the index {} of {space}", index.name)

@@ -5,6 +5,7 @@ use keyward_key::{Key, KeyRange, Prefix};
 use keyward_records::{CatalogContent, CatalogedIndex, Flaw, IndexState, Inspected, Records};
 use keyward_schema::Index;
 
+use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::ledger::Phase;
 use crate::migrator::Run;
@@ -56,13 +57,19 @@ pub(crate) async fn add(run: &mut Run<'_>, space: &str, index: &Index) -> Result
                 }
                 return run.end().await;
             }
+            Phase::Withdraw if matches!(run.definition(), Definition::AdoptIndex { .. }) => {
+                disable(run.records(), name).await?;
+                run.settle().await?;
+                run.enter(Phase::Restore).await?;
+            }
             Phase::Withdraw => {
                 disable(run.records(), name).await?;
                 run.settle().await?;
                 sweep(run, name).await?;
                 return run.end().await;
             }
-            Phase::End => return Ok(()),
+            // Those of an adoption alone.
+            Phase::Compare | Phase::Restore | Phase::End => return Ok(()),
         }
     }
 }
@@ -73,15 +80,21 @@ pub(crate) async fn drop(run: &mut Run<'_>, name: &str) -> Result<()> {
         run.enter(Phase::Sweep).await?;
         run.settle().await?;
         sweep(run, name).await?;
-        let forget = run.records().change_catalog(|content| {
-            if content.indexes.get(name).is_some_and(|it| it.state == IndexState::Disabled) {
-                content.indexes.remove(name);
-            }
-            Ok(())
-        });
-        forget.await?;
+        forget(run.records(), name).await?;
     }
     run.end().await
+}
+
+/// Takes an index that nobody keeps out of the catalog.
+pub(crate) async fn forget(records: &Records, name: &str) -> Result<()> {
+    let forget = records.change_catalog(|content| {
+        if content.indexes.get(name).is_some_and(|it| it.state == IndexState::Disabled) {
+            content.indexes.remove(name);
+        }
+        Ok(())
+    });
+    forget.await?;
+    Ok(())
 }
 
 /// What has to be done first.

@@ -90,6 +90,10 @@ pub enum State {
 pub enum Phase {
     /// Finding out what there is.
     Begin,
+    /// Comparing the entries that another program wrote with the records.
+    Compare,
+    /// Giving back its entries to the other program.
+    Restore,
     /// Removing entries of an index.
     Sweep,
     /// Telling every writer of a new index.

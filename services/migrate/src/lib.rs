@@ -12,6 +12,7 @@
 //!
 //! Both stores must scan in key order.
 
+mod adopt;
 mod batch;
 mod copy;
 mod definition;

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::ledger::{BEAT, Held, Ledger, Migration, Phase, State};
 use crate::pace::{Pace, Pause, past};
 use crate::plan::{Plan, plan};
-use crate::{index, rekey, transform};
+use crate::{adopt, index, rekey, transform};
 
 /// How many records are taken at once.
 pub(crate) const RECORDS_PER_PAGE: usize = 500;
@@ -67,7 +67,12 @@ impl Migrator {
     /// What brings the store's indexes to what the schema declares.
     pub async fn plan(&self) -> Result<Plan> {
         let catalog = self.records.catalog().await?;
-        Ok(plan(self.records.declarations(), &catalog))
+        let mut plan = plan(self.records.declarations(), &catalog);
+        let build = std::mem::take(&mut plan.build);
+        for definition in build {
+            plan.build.push(adopt::adopting(&self.records, &catalog, definition).await?);
+        }
+        Ok(plan)
     }
 
     /// Runs a migration to its end, or goes on with one that does the same; `progress` is told after
@@ -92,8 +97,16 @@ impl Migrator {
             let message = "a change of values needs the function that makes it".to_owned();
             return Err(Error::Refused(message));
         }
+        let catalog = self.records.catalog().await?;
+        let definition = adopt::adopting(&self.records, &catalog, definition).await?;
+        if let Definition::AdoptIndex { space, index, .. } = &definition {
+            adopt::Comparing::new(&self.records, space, index)?;
+        }
         let mut run = self.begin(definition, &mut progress).await?;
         match run.definition().clone() {
+            Definition::AdoptIndex { space, index, set_aside } => {
+                adopt::run(&mut run, &space, &index, set_aside).await?;
+            }
             Definition::AddIndex { space, index } | Definition::RebuildIndex { space, index } => {
                 index::add(&mut run, &space, &index).await?;
             }

@@ -5,6 +5,7 @@ use keyward_key::{Key, KeyRange, Prefix};
 use keyward_records::{Record, Records};
 use keyward_schema::Index;
 
+use crate::adopt::{self, Claims, Comparing, Verdict};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
 use crate::index::{self, count};
@@ -74,6 +75,9 @@ impl Migrator {
             Definition::AddIndex { space, index } | Definition::RebuildIndex { space, index } => {
                 self.preview_index(space, index, scratch).await
             }
+            Definition::AdoptIndex { space, index, set_aside } => {
+                self.preview_adoption(space, index, *set_aside).await
+            }
             Definition::DropIndex { index, .. } => self.preview_drop(index).await,
             Definition::Rekey { space, from, to, sources } => {
                 self.refuse_advisory("moving records")?;
@@ -136,6 +140,58 @@ impl Migrator {
         index::announce(scratch, space, index).await?;
         rehearsal.build(&index.name, |key, message| preview.problem(key, message)).await?;
         Ok(preview)
+    }
+
+    /// Only reads, so it is done on the store itself.
+    async fn preview_adoption(
+        &self,
+        space: &str,
+        index: &Index,
+        set_aside: bool,
+    ) -> Result<Preview> {
+        let mut preview = Preview::whole();
+        let comparing = Comparing::new(&self.records, space, index)?;
+        let mut after = None;
+        loop {
+            let (judged, next) = comparing.entries(after, RECORDS_PER_PAGE).await?;
+            for entry in judged {
+                let (key, value) = (&entry.key, &entry.entry.value);
+                match entry.verdict {
+                    Verdict::Adopted => {}
+                    Verdict::Fits { record } => {
+                        preview
+                            .example(format!("{key} = {value}"), format!("{key} = \"{record}\""));
+                    }
+                    Verdict::Differs { .. } if set_aside => {
+                        let aside = adopt::aside(key);
+                        preview.example(format!("{key} = {value}"), format!("{aside} = {value}"));
+                    }
+                    Verdict::Differs { reason, .. } => preview.problem(key, reason),
+                }
+            }
+            after = next;
+            if after.is_none() {
+                break;
+            }
+            if preview.changed >= Preview::ROWS_MAX {
+                preview.is_whole = false;
+                return Ok(preview);
+            }
+        }
+        let (mut claims, mut position) = (Claims::default(), None);
+        loop {
+            let page = comparing.records(position, RECORDS_PER_PAGE, &mut claims).await?;
+            preview.rows += count(page.records);
+            page.problems.into_iter().for_each(|(key, reason)| preview.problem(&key, reason));
+            position = page.position;
+            if position.is_none() {
+                return Ok(preview);
+            }
+            if preview.rows >= Preview::ROWS_MAX {
+                preview.is_whole = false;
+                return Ok(preview);
+            }
+        }
     }
 
     async fn preview_rekey(

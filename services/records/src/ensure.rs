@@ -4,6 +4,7 @@ use keyward_engine::{BoxFuture, Tier};
 use keyward_schema::Index;
 
 use crate::catalog::{CatalogContent, CatalogedIndex, IndexState};
+use crate::foreign::is_foreign;
 use crate::space::Space;
 use crate::walk::Walk;
 use crate::{Result, build};
@@ -39,7 +40,13 @@ impl Space {
             // Another space of that name, or keys that records do not have yet: that takes a migration.
             let is_other = catalog.content.other_keys(&self.access.space).is_some();
             if !unfinished.is_empty() && !is_other && self.is_small().await? {
-                self.add_indexes(&unfinished).await?;
+                let mut ours = Vec::with_capacity(unfinished.len());
+                for index in unfinished {
+                    if !self.is_adoptable(&catalog.content, index).await? {
+                        ours.push(index);
+                    }
+                }
+                self.add_indexes(&ours).await?;
             }
             shared.set_ensured(name);
             Ok(())
@@ -57,6 +64,10 @@ impl Space {
                 content.note_keys(space);
             }
             for index in &space.indexes {
+                let is_new = !content.indexes.contains_key(&index.name);
+                if is_new && is_foreign(&shared.store, space, index).await? {
+                    continue;
+                }
                 let vacant = content.indexes.entry(index.name.clone());
                 vacant.or_insert_with(|| CatalogedIndex {
                     state: IndexState::Readable,
@@ -80,6 +91,9 @@ impl Space {
                 content.note_keys(space);
             }
             for index in &space.indexes {
+                if is_foreign(&self.shared.store, space, index).await? {
+                    continue;
+                }
                 let listed = CatalogedIndex { state, ..building(&space.name, index) };
                 content.original.insert(index.name.clone());
                 content.indexes.insert(index.name.clone(), listed);
@@ -104,8 +118,18 @@ impl Space {
         }
     }
 
+    /// Whether another program keeps an index that is not in the catalog: making it one of ours is a migration's
+    /// business, which loses nothing of what does not fit.
+    async fn is_adoptable(&self, content: &CatalogContent, index: &Index) -> Result<bool> {
+        let is_new = !content.indexes.contains_key(&index.name);
+        Ok(is_new && is_foreign(&self.shared.store, &self.access.space, index).await?)
+    }
+
     async fn add_indexes(&self, indexes: &[&Index]) -> Result<()> {
         let shared = &self.shared;
+        if indexes.is_empty() {
+            return Ok(());
+        }
         let update = shared.catalog.update(&shared.store, &*shared.clock, |content| {
             content.note_keys(&self.access.space);
             for index in indexes {

@@ -23,6 +23,7 @@ mod cursor;
 mod ensure;
 mod error;
 pub mod field;
+mod foreign;
 pub mod geo;
 mod history;
 mod index;

@@ -2,13 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod adopting;
 mod advisory;
 mod breaking;
 mod changing_keys;
 mod crashing;
 mod doctoring;
-mod fixture;
 mod examined_by_server;
+mod fixture;
 mod indexing;
 mod naming;
 mod optional;

@@ -11,7 +11,13 @@ use crate::failure::{Failure, Result};
 use crate::output::Output;
 
 /// Brings the indexes of all stores to what the schema declares, and drops those that are named.
-pub async fn run(drop: &[String], how: &How, data: &Data, output: &mut Output) -> Result {
+pub async fn run(
+    drop: &[String],
+    set_aside: bool,
+    how: &How,
+    data: &Data,
+    output: &mut Output,
+) -> Result {
     let mut stores = Vec::new();
     for store in &data.schema().stores {
         // A store that is not there yet has everything as soon as it is made.
@@ -36,6 +42,9 @@ pub async fn run(drop: &[String], how: &How, data: &Data, output: &mut Output) -
         if how.yes && !named.is_empty() {
             // A name may be free now.
             plan = migrator.plan().await?;
+        }
+        if set_aside {
+            plan.build = plan.build.into_iter().map(Definition::setting_aside).collect();
         }
         for step in &plan.build {
             carry_out(&migrator, step, how, (data, store), &mut done, output).await?;
