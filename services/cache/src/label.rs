@@ -8,7 +8,7 @@ use keyward_engine::{Entry, Expiry, Json, Put, Version};
 use keyward_key::Key;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result, Source};
+use crate::{Error, Result, Source, dependants};
 
 /// A result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,21 @@ struct Metadata {
 pub fn is_cached(entry: &Entry) -> bool {
     let metadata = entry.metadata.as_ref().map(|metadata| metadata.as_bytes());
     metadata.is_some_and(|bytes| serde_json::from_slice::<Metadata>(bytes).is_ok())
+}
+
+/// The entry of a result that another program computed, as the cache itself would have written it.
+///
+/// ```
+/// use keyward_cache::{Source, adopted};
+/// use keyward_engine::Json;
+///
+/// let put = adopted(Json::parse("1")?, Source::Constant, "2026-01-01T00:00:00Z".parse()?)?;
+/// assert!(put.metadata.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn adopted(value: Json, source: Source, created: Timestamp) -> Result<Put> {
+    let mark = format!("adopted {}", dependants::spread(value.as_bytes(), 0));
+    Label::new(created, &source, mark).put(&value, None)
 }
 
 /// What a key holds, as the cache sees it.

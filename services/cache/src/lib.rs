@@ -52,6 +52,6 @@ pub use claim::{Claim, HeldBack, Ticket};
 pub use dependants::Dropped;
 pub use error::{Error, Result};
 pub use fetch::{Fetch, Source};
-pub use label::{Cached, Origin, is_cached};
+pub use label::{Cached, Origin, adopted, is_cached};
 pub use metrics::Metrics;
 pub use purge::{Presence, Purge, PurgeOptions, Purged, Swept};

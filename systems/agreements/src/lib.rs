@@ -18,6 +18,7 @@
 //! `docs/agreements.md` has the guide, the keys and the locks.
 
 mod activity;
+mod adopt;
 mod analysis;
 mod catalog;
 mod document;
@@ -37,6 +38,7 @@ mod translation;
 mod workspace;
 
 pub use activity::{Activity, Course};
+pub use adopt::{Adopted, NotAdopted};
 pub use analysis::{Analysis, Unread};
 pub use catalog::{Catalog, Listed};
 pub use document::{Document, Made};

@@ -1,5 +1,6 @@
 //! `keyward page`: agreements under work, and what is attached to them.
 
+mod adopt;
 mod attach;
 mod clear;
 mod list;
@@ -47,6 +48,7 @@ enum Action {
     Attach(attach::Arguments),
     Detach(attach::Detach),
     Clear(clear::Arguments),
+    Adopt(adopt::Arguments),
     Purge(clear::Purge),
     Work(work::Arguments),
 }
@@ -55,6 +57,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     let Arguments { action, named } = arguments;
     let purpose = match &action {
         Action::List(_) | Action::Show(_) => Use::Looking,
+        Action::Adopt(arguments) if !arguments.writes() => Use::Looking,
         _ => Use::Working,
     };
     let mut desk = Desk::open(target, &named, purpose, output).await?;
@@ -67,6 +70,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         Action::Attach(arguments) => attach::run(arguments, &desk, output).await,
         Action::Detach(arguments) => attach::detach(arguments, &desk, output).await,
         Action::Clear(arguments) => clear::run(arguments, &mut desk, output).await,
+        Action::Adopt(arguments) => adopt::run(arguments, &desk, output).await,
         Action::Purge(arguments) => clear::purge(arguments, &mut desk, output).await,
         Action::Work(arguments) => work::run(arguments, &desk, output).await,
     };
