@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use keyward::registry::{self, Registry, Repository, ScheduleSetting, Settings};
+use keyward::registry::{self, OpenStore, Registry, Repository, ScheduleSetting, Settings};
 use keyward::{Data, Store, SystemClock};
 
 use crate::args::{self, Target};
@@ -233,7 +233,9 @@ impl<'t> Reach<'t> {
     fn registry(&self, name: &str, settings: Settings, store: &Store) -> Result<Registry> {
         let cache = self.cache.for_repository(&self.registries, &settings.repository)?;
         let who = worker();
-        let options = registry::Options { who, ..registry::Options::default() };
+        let open_store =
+            Some(OpenStore::new(|url| Box::pin(async move { keyward::open(&url).await })));
+        let options = registry::Options { who, open_store, ..registry::Options::default() };
         Ok(Registry::open_with(name, store.clone(), settings, &cache, SystemClock, options)?)
     }
 }

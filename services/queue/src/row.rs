@@ -91,6 +91,8 @@ pub(crate) struct JobTag {
 pub(crate) struct Row {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// A row that another program wrote has none, and is in line.
+    #[serde(default = "in_line")]
     pub state: State,
     #[serde(default)]
     pub retry_count: u32,
@@ -124,6 +126,10 @@ pub(crate) struct Row {
 
 fn null() -> Json {
     Json::from_stored("null")
+}
+
+fn in_line() -> State {
+    State::Ready
 }
 
 /// The members of a row that a spread payload cannot have.

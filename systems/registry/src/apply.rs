@@ -202,7 +202,8 @@ impl Writing<'_> {
         Ok((!commit.writes.is_empty()).then_some((commit, fates)))
     }
 
-    fn message(&self, step: &Step, before: Option<&Entry>) -> Result<Message> {
+    /// What consumers are told of a step.
+    pub fn message(&self, step: &Step, before: Option<&Entry>) -> Result<Message> {
         let number = before.and_then(|entry| file_number(&entry.value));
         let change = Change {
             policy_name: &step.policy_name,

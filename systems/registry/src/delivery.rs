@@ -72,6 +72,7 @@ impl Registry {
     /// later, when it is time, by whoever works then.
     pub async fn drain(&self) -> Result<Drained> {
         let mut drained = Drained::default();
+        let mut consumers = Vec::new();
         if !self.settings().consumers.is_empty() {
             let telling = Arc::new(Telling::new(self));
             loop {
@@ -88,9 +89,17 @@ impl Registry {
                     }
                 }
             }
+            consumers = Consumer::all(self);
         }
         let stats = self.queue().stats().await?;
         drained.left = stats.ready.count + stats.delayed.count + stats.claimed.count;
+        if drained.left == 0 && drained.completed > 0 && stats.dead.count == 0 {
+            for consumer in &consumers {
+                let noted = consumer.note_run(self).await;
+                let named = consumer.name.clone();
+                noted.map_err(|reason| Error::Consumer { consumer: named, reason })?;
+            }
+        }
         Ok(drained)
     }
 
@@ -105,7 +114,7 @@ impl Registry {
             let (registry, consumer) = (self.name().to_owned(), consumer.to_owned());
             return Err(Error::UnknownConsumer { registry, consumer });
         };
-        consumer::repair(self, &Consumer::new(consumer, declared)).await
+        consumer::repair(self, &Consumer::new(self, consumer, declared)).await
     }
 }
 
@@ -158,6 +167,7 @@ impl Message {
             renamed_from,
             run,
             content: None,
+            entry: policy.map(|policy| policy.entry.clone()),
         }
     }
 }
@@ -170,7 +180,7 @@ struct Telling {
 
 impl Telling {
     fn new(registry: &Registry) -> Self {
-        Self { registry: registry.clone(), consumers: Consumer::all(registry.settings()) }
+        Self { registry: registry.clone(), consumers: Consumer::all(registry) }
     }
 
     /// Tells of one change while its lease is kept, and ends the attempt by what comes of it: whether
@@ -230,7 +240,8 @@ impl Telling {
                 untold.push(at);
             }
         }
-        if !untold.is_empty() && policy.is_some() {
+        let wants_content = untold.iter().any(|&at| self.consumers[at].wants_content());
+        if wants_content && policy.is_some() {
             change.content = Some(document(&self.registry, &change.sha).await?);
         }
         let change = Arc::new(change);

@@ -17,6 +17,7 @@
 //! Changes wait in a [queue](Registry::queue) for consumers: commands, HTTP endpoints, exports.
 //! `docs/registry.md` has the guide, the keys, and the algorithm.
 
+mod adopt;
 mod apply;
 mod compare;
 mod consumer;
@@ -43,7 +44,7 @@ pub mod source;
 mod state;
 mod title;
 
-pub use consumer::Repaired;
+pub use consumer::{OpenStore, Repaired};
 pub use delivery::Drained;
 pub use entry::{Content, Policy};
 pub use error::{Error, Result};

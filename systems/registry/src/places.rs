@@ -60,6 +60,18 @@ impl Places {
         rest.next().is_none().then_some(name)
     }
 
+    /// All messages by the names of their policies.
+    pub fn messages(&self) -> KeyRange {
+        KeyRange::under(&Prefix::from(&self.queue))
+    }
+
+    /// The name in the key of a message; `None` for what lies deeper.
+    pub fn name_of_message(&self, key: &Key) -> Option<String> {
+        let mut rest = key.segments().past(self.queue.depth());
+        let name = rest.next()?.into_owned();
+        rest.next().is_none().then_some(name)
+    }
+
     pub fn queue(&self) -> QueuePlaces {
         let control = self.control.child("queue");
         QueuePlaces::new(self.queue.clone(), self.dead_letters.clone(), &control).spread()

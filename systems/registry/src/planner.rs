@@ -28,6 +28,15 @@ impl Before {
         let is_known = *clean && known == fingerprint && *commit == self.last_commit;
         commit.as_deref().filter(|_| is_known)
     }
+
+    /// Whether the original left the registry exactly as a plan wants it, and no run of ours wrote to it: then
+    /// what it says of its last run stays.
+    pub fn is_as_the_original_left_it(&self, plan: &Plan) -> bool {
+        self.state.commit.is_none()
+            && self.last_commit.as_deref() == Some(&*plan.commit)
+            && plan.steps.is_empty()
+            && plan.problems.is_empty()
+    }
 }
 
 impl Registry {

@@ -15,7 +15,7 @@ use crate::places::Places;
 use crate::settings::{NAME_HINT, is_name};
 use crate::source::{self, Source};
 use crate::state::State;
-use crate::{Error, Metrics, Result, Run, RunStatus, Settings, SyncMetadata};
+use crate::{Error, Metrics, OpenStore, Result, Run, RunStatus, Settings, SyncMetadata};
 
 /// Policies that are kept in git, in a store. Cheap to clone; clones are the same registry.
 ///
@@ -35,6 +35,7 @@ pub(crate) struct Inner {
     pub locks: Locks,
     pub metrics: Metrics,
     pub source: Source,
+    pub open_store: Option<OpenStore>,
     pub fingerprint: String,
     /// What the ids of runs are made of, where chance is left out.
     pub seeded: Option<AtomicU64>,
@@ -51,6 +52,8 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Where it is counted what it does.
     pub metrics: Metrics,
+    /// Opens the stores that policies are exported to.
+    pub open_store: Option<OpenStore>,
 }
 
 /// Some of many, and where to go on.
@@ -128,7 +131,7 @@ impl Registry {
         }
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let places = Places::new(name, settings.prefix.as_deref())?;
-        let Options { who, seed, metrics } = options;
+        let Options { who, seed, metrics, open_store } = options;
         let queue_options = keyward_queue::Options {
             retry: Retry { attempts_max: settings.retries, ..Retry::default() },
             places: Some(places.queue()),
@@ -148,6 +151,7 @@ impl Registry {
         let inner = Inner {
             name: name.to_owned(),
             source,
+            open_store,
             fingerprint: settings.fingerprint(),
             seeded: seed.map(|seed| AtomicU64::new(seed << 32)),
             begun: AtomicI64::new(0),

@@ -175,6 +175,12 @@ impl Registry {
         if !options.allow_mass_delete {
             plan.check_deletes(self.settings().mass_delete_percent_max)?;
         }
+        if before.is_as_the_original_left_it(&plan) && !cleans {
+            let ended = self.ended(run, &plan, &Tally::default());
+            let noting = self.noting(&ended, &plan, &Tally::default(), before, is_over)?;
+            self.commit_surely(guard, self.put_run(noting, &ended)?).await?;
+            return Ok(Some(ended));
+        }
         let writing = Writing { registry: self, guard, run: &run.id, keeps_deprecated: !is_over };
         let total = plan.steps.len() as u64;
         let mut tally = Tally::default();
@@ -230,6 +236,7 @@ impl Registry {
         if is_occupied {
             return Ok(before);
         }
+        self.adopt_messages(guard).await?;
         let key = self.inner.places.occupied.clone();
         let name = Json::from_value(self.name()).map_err(|error| Error::damaged(&key, error))?;
         let claim = Commit::new().check(key.clone(), Expect::Absent).put(key, Put::new(name));
@@ -277,6 +284,24 @@ impl Registry {
         is_over: bool,
     ) -> Result<Commit> {
         let places = &self.inner.places;
+        let commit = Json::from_value(&plan.commit)
+            .map_err(|error| Error::damaged(&places.last_commit, error))?;
+        let ending = self
+            .noting(ended, plan, tally, before, is_over)?
+            .put(places.last_run.clone(), Put::new(SyncMetadata::of(ended).encode()?))
+            .put(places.last_commit.clone(), Put::new(commit));
+        self.put_run(ending, ended)
+    }
+
+    /// What is noted of a registry for the next run.
+    fn noting(
+        &self,
+        ended: &Run,
+        plan: &Plan,
+        tally: &Tally,
+        before: &Before,
+        is_over: bool,
+    ) -> Result<Commit> {
         // An entry that moved from its title is the same entry.
         let entries = (plan.entries + tally.added).saturating_sub(tally.deleted);
         let state = State {
@@ -287,13 +312,7 @@ impl Registry {
             deprecated_dropped: is_over,
             ..before.state.clone()
         };
-        let commit = Json::from_value(&plan.commit)
-            .map_err(|error| Error::damaged(&places.last_commit, error))?;
-        let ending = Commit::new()
-            .put(places.last_run.clone(), Put::new(SyncMetadata::of(ended).encode()?))
-            .put(places.last_commit.clone(), Put::new(commit))
-            .put(places.state(), Put::new(state.encode()?));
-        self.put_run(ending, ended)
+        Ok(Commit::new().put(self.inner.places.state(), Put::new(state.encode()?)))
     }
 
     /// Writes that a run failed, unless it turns out that it has ended well: then it is told.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward::registry::{Options, Progress, Registry, SyncOptions, Synced, Trigger};
+use keyward::registry::{OpenStore, Options, Progress, Registry, SyncOptions, Synced, Trigger};
 use keyward::{Data, Key};
 use tokio::sync::{Notify, broadcast};
 
@@ -57,7 +57,13 @@ impl Registries {
                 one.settings.clone(),
                 &one.cache,
                 config.clock.clone(),
-                Options { metrics: metrics.registry(&one.name), ..Options::default() },
+                Options {
+                    metrics: metrics.registry(&one.name),
+                    open_store: Some(OpenStore::new(|url| {
+                        Box::pin(async move { keyward::open(&url).await })
+                    })),
+                    ..Options::default()
+                },
             );
             let kept = Kept {
                 registry: registry.map_err(|error| unkept(&one.name, &error))?,

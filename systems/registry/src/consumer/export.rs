@@ -1,4 +1,4 @@
-//! Policies as files, in a folder or a bucket.
+//! Policies as files, in a folder or a bucket; or as entries of another store.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::bucket::Objects;
 use super::folder::Folder;
+use super::namespace::Namespace;
 
 /// A policy is at `policies/{name}/policy.md`.
 pub(super) const FOLDER: &str = "policies";
@@ -25,6 +26,7 @@ const FILES_MAX: usize = 2_000_000;
 pub(super) enum Export {
     Folder { folder: Folder, timeout: Duration },
     Bucket(Objects),
+    Namespace(Namespace),
 }
 
 /// What a file was when it was written, by which it is known again.
@@ -32,8 +34,15 @@ pub(super) enum Export {
 pub(crate) struct Written {
     /// The size.
     pub bytes: u64,
-    /// In a folder the SHA-256, in a bucket the entity tag.
+    /// In a folder and a store the SHA-256, in a bucket the entity tag.
     pub mark: Option<String>,
+}
+
+impl Written {
+    /// What is written of a policy whose bytes are these.
+    pub fn of(text: &str) -> Self {
+        Self { bytes: text.len() as u64, mark: Some(digest(text.as_bytes())) }
+    }
 }
 
 /// The files that are there.
@@ -60,7 +69,7 @@ impl Files {
 impl Export {
     /// Writes a policy, whole or not at all.
     pub async fn write(&self, name: &str, text: String) -> Result<Written, String> {
-        let name = file_name(name)?.to_owned();
+        let name = self.named(name)?;
         let bytes = text.len() as u64;
         let mark = match self {
             Self::Folder { folder, .. } => {
@@ -73,19 +82,33 @@ impl Export {
                 .await?
             }
             Self::Bucket(objects) => objects.write(&name, Bytes::from(text)).await?,
+            Self::Namespace(namespace) => {
+                let mark = digest(text.as_bytes());
+                namespace.write(&name, text).await?;
+                Some(mark)
+            }
         };
         Ok(Written { bytes, mark })
     }
 
     /// Removes a policy; one that is not there is removed already.
     pub async fn remove(&self, name: &str) -> Result<(), String> {
-        let name = file_name(name)?.to_owned();
+        let name = self.named(name)?;
         match self {
             Self::Folder { folder, .. } => {
                 let folder = folder.clone();
                 self.blocking(move || folder.remove(&name)).await
             }
             Self::Bucket(objects) => objects.remove(&name).await,
+            Self::Namespace(namespace) => namespace.remove(&name).await,
+        }
+    }
+
+    /// A policy's name, if the export can hold it.
+    fn named(&self, name: &str) -> Result<String, String> {
+        match self {
+            Self::Namespace(_) => Ok(name.to_owned()),
+            Self::Folder { .. } | Self::Bucket(_) => file_name(name).map(str::to_owned),
         }
     }
 
@@ -113,6 +136,11 @@ impl Export {
                 objects.list(|name, bytes, mark| files.see(name, Written { bytes, mark })).await?;
                 Ok(files)
             }
+            Self::Namespace(namespace) => {
+                let mut files = Files(HashMap::new());
+                namespace.list(|name, value| files.see(name, Written::of(value))).await?;
+                Ok(files)
+            }
         }
     }
 
@@ -122,7 +150,7 @@ impl Export {
             return Ok(false);
         };
         match self {
-            Self::Bucket(_) => Ok(found.mark == written.mark),
+            Self::Bucket(_) | Self::Namespace(_) => Ok(found.mark == written.mark),
             Self::Folder { folder, .. } => {
                 let (folder, name, bytes) = (folder.clone(), name.to_owned(), written.bytes);
                 let read = self.blocking(move || folder.read(&name, bytes)).await?;
@@ -141,7 +169,7 @@ impl Export {
             Self::Folder { timeout, .. } => tokio::time::timeout(*timeout, working)
                 .await
                 .map_err(|_| format!("the folder did not answer in {} ms", timeout.as_millis()))?,
-            Self::Bucket(_) => working.await,
+            Self::Bucket(_) | Self::Namespace(_) => working.await,
         };
         let worked = worked.map_err(|error| error.to_string())?;
         worked.map_err(|error| error.to_string())

@@ -6,6 +6,7 @@ mod done;
 mod export;
 mod folder;
 mod front_matter;
+mod namespace;
 mod post;
 mod repair;
 mod tend;
@@ -15,6 +16,7 @@ use std::error::Error as StdError;
 
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
+use keyward_engine::Json;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -24,12 +26,14 @@ use self::export::Export;
 pub(crate) use self::export::Written;
 use self::folder::Folder;
 pub(crate) use self::front_matter::FrontMatter;
+use self::namespace::Namespace;
+pub use self::namespace::OpenStore;
 use self::post::Post;
 pub use self::repair::Repaired;
 pub(crate) use self::repair::{put_right, repair};
 pub(crate) use self::tend::tend;
 use crate::settings::{Consumer as Declared, ConsumerKind};
-use crate::{Operation, Policy, Settings};
+use crate::{Operation, Policy, Registry};
 
 /// A change, as consumers are told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -53,6 +57,9 @@ pub(crate) struct Change {
     /// The document; a policy that is gone has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
+    /// The policy's entry as it is stored; a policy that is gone has none.
+    #[serde(skip)]
+    pub entry: Option<Json>,
 }
 
 impl Change {
@@ -111,11 +118,12 @@ enum Kind {
 impl Consumer {
     /// All of them. One that cannot be set up is there too: it refuses every change, and the others
     /// are told.
-    pub fn all(settings: &Settings) -> Vec<Self> {
-        settings.consumers.iter().map(|(name, declared)| Self::new(name, declared)).collect()
+    pub fn all(registry: &Registry) -> Vec<Self> {
+        let declared = registry.settings().consumers.iter();
+        declared.map(|(name, declared)| Self::new(registry, name, declared)).collect()
     }
 
-    pub fn new(name: &str, declared: &Declared) -> Self {
+    pub fn new(registry: &Registry, name: &str, declared: &Declared) -> Self {
         let timeout = declared.timeout;
         let kind = match &declared.kind {
             ConsumerKind::Command(words) => {
@@ -129,6 +137,10 @@ impl Consumer {
             }
             ConsumerKind::Bucket(bucket) => bucket::Objects::new(bucket, timeout)
                 .map(|objects| Kind::Export(Export::Bucket(objects))),
+            ConsumerKind::Store(url) => {
+                let open = registry.inner.open_store.clone();
+                Ok(Kind::Export(Export::Namespace(Namespace::new(url, open, timeout))))
+            }
         };
         Self { name: name.to_owned(), kind }
     }
@@ -138,17 +150,36 @@ impl Consumer {
         match self.kind.as_ref()? {
             Kind::Command(command) => command.tell(change).await.map(|()| None),
             Kind::Post(post) => post.tell(change, now).await.map(|()| None),
-            Kind::Export(export) => match &change.content {
-                Some(content) => {
-                    let text = change.front_matter().above(content)?;
-                    export.write(&change.policy_name, text).await.map(Some)
+            Kind::Export(export) => {
+                let text = match (export, &change.content, &change.entry) {
+                    (Export::Namespace(_), _, entry) => {
+                        entry.as_ref().map(|entry| entry.as_str().to_owned())
+                    }
+                    (_, Some(content), _) => Some(change.front_matter().above(content)?),
+                    (_, None, _) => None,
+                };
+                match text {
+                    Some(text) => export.write(&change.policy_name, text).await.map(Some),
+                    None => export.remove(&change.policy_name).await.map(|()| None),
                 }
-                None => export.remove(&change.policy_name).await.map(|()| None),
-            },
+            }
         }
     }
 
-    /// Whether it keeps files.
+    /// Whether it is told what documents say, and not only of their entries.
+    pub fn wants_content(&self) -> bool {
+        !matches!(self.kind, Ok(Kind::Export(Export::Namespace(_))))
+    }
+
+    /// Copies what is known of the last run, where an export has that; when everything else is there.
+    pub async fn note_run(&self, registry: &Registry) -> Result<(), String> {
+        match &self.kind {
+            Ok(Kind::Export(Export::Namespace(namespace))) => namespace.note_run(registry).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it keeps policies.
     pub fn is_export(&self) -> bool {
         self.export().is_ok()
     }

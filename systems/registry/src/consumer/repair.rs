@@ -7,7 +7,7 @@ use keyward_queue::{DeadLetter, Error as QueueError};
 use serde::Serialize;
 
 use super::export::{Export, Files};
-use super::{Consumer, Done, FrontMatter};
+use super::{Consumer, Done, FrontMatter, Written};
 use crate::delivery::{Message, document};
 use crate::{Error, Operation, Policy, Problem, Registry, Result};
 
@@ -68,6 +68,9 @@ pub(crate) fn repair<'a>(
         repair.policies().await?;
         repair.gone().await?;
         repair.dead_letters().await?;
+        if repair.repaired.problem_count == 0 {
+            consumer.note_run(registry).await.map_err(refused)?;
+        }
         let mut repaired = repair.repaired;
         repaired.unknown = repair.files.len().saturating_sub(repair.known);
         Ok(repaired)
@@ -126,6 +129,11 @@ impl Repair<'_> {
     }
 
     async fn is_right(&self, policy: &Policy, done: Option<&Done>) -> Result<bool, String> {
+        if let Export::Namespace(_) = self.export {
+            // What it should have stands in the registry itself.
+            let wanted = Written::of(policy.entry.as_str());
+            return self.export.has(&self.files, &policy.policy_name, &wanted).await;
+        }
         let Some(done) = done else { return Ok(false) };
         let Some(file) = done.file_of(&FrontMatter::from(policy))? else { return Ok(false) };
         self.export.has(&self.files, &policy.policy_name, file).await
@@ -310,9 +318,14 @@ async fn write_anew(
                 let version = entry.version.clone();
                 let policy =
                     Policy { policy_name: name.to_owned(), ..Policy::of(name, entry.value) };
-                let content = document(registry, &policy.sha).await.map_err(refused)?;
                 let front = FrontMatter::from(&policy);
-                let text = front.above(&content).map_err(refused)?;
+                let text = match export {
+                    Export::Namespace(_) => policy.entry.as_str().to_owned(),
+                    Export::Folder { .. } | Export::Bucket(_) => {
+                        let content = document(registry, &policy.sha).await.map_err(refused)?;
+                        front.above(&content).map_err(refused)?
+                    }
+                };
                 let written = export.write(name, text).await.map_err(refused)?;
                 let done = Done::put_right(&front, written).map_err(refused)?;
                 let commit = Commit::new()

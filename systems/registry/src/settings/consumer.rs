@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use keyward_engine::StoreUrl;
 use serde::{Deserialize, Serialize};
 
 use super::{Secret, time};
 
-/// One who is told of changes: exactly one of `export`, `post` and `command`.
+/// One who is told of changes: exactly one of `export`, `store`, `post` and `command`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Declared", into = "Declared")]
 pub struct Consumer {
@@ -25,6 +26,8 @@ pub enum ConsumerKind {
     Folder(PathBuf),
     /// The policy is put into a bucket.
     Bucket(Bucket),
+    /// The policy's entry is copied into another store, named by its URL.
+    Store(String),
     /// The change is posted to an address.
     Post {
         /// The address.
@@ -37,9 +40,9 @@ pub enum ConsumerKind {
 }
 
 impl ConsumerKind {
-    /// Whether it keeps files of policies, which can be put right.
+    /// Whether it keeps policies, which can be put right.
     pub fn is_export(&self) -> bool {
-        matches!(self, Self::Folder(_) | Self::Bucket(_))
+        matches!(self, Self::Folder(_) | Self::Bucket(_) | Self::Store(_))
     }
 }
 
@@ -93,6 +96,8 @@ impl Consumer {
                     secret.beside(folder);
                 }
             }
+            // A store's URL is read by whoever opens stores.
+            ConsumerKind::Store(_) => {}
             ConsumerKind::Post { secret, .. } => {
                 if let Some(secret) = secret {
                     secret.beside(folder);
@@ -117,6 +122,8 @@ struct Declared {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     s3: Option<S3>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    store: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     post: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     secret: Option<Secret>,
@@ -134,7 +141,7 @@ impl TryFrom<Declared> for Consumer {
     type Error = String;
 
     fn try_from(declared: Declared) -> Result<Self, String> {
-        let Declared { export, s3, post, secret, command, timeout } = declared;
+        let Declared { export, s3, store, post, secret, command, timeout } = declared;
         if secret.is_some() && post.is_none() {
             return Err("secret is for consumers that are posted to".to_owned());
         }
@@ -142,12 +149,13 @@ impl TryFrom<Declared> for Consumer {
         if s3.is_some() && in_bucket.is_none() {
             return Err("s3 is for exports to s3://bucket/prefix".to_owned());
         }
-        let kind = match (export, post, command) {
-            (Some(to), None, None) => export_to(&to, s3)?,
-            (None, Some(url), None) => ConsumerKind::Post { url, secret },
-            (None, None, Some(command)) => ConsumerKind::Command(command),
+        let kind = match (export, store, post, command) {
+            (Some(to), None, None, None) => export_to(&to, s3)?,
+            (None, Some(url), None, None) => ConsumerKind::Store(store_at(url)?),
+            (None, None, Some(url), None) => ConsumerKind::Post { url, secret },
+            (None, None, None, Some(command)) => ConsumerKind::Command(command),
             _ => {
-                let message = "a consumer has exactly one of export, post and command";
+                let message = "a consumer has exactly one of export, store, post and command";
                 return Err(message.to_owned());
             }
         };
@@ -170,11 +178,27 @@ fn export_to(to: &str, s3: Option<S3>) -> Result<ConsumerKind, String> {
     Ok(ConsumerKind::Folder(PathBuf::from(to)))
 }
 
+/// Refuses what is no URL of a store, and one with a password: settings are shown and logged.
+fn store_at(url: String) -> Result<String, String> {
+    let parsed = url.parse::<StoreUrl>().map_err(|error| error.to_string())?;
+    let authority = parsed.place().trim_start_matches('/').split('/').next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+    if user.contains(':') {
+        return Err(
+            "the store's URL has a password in it: leave it out, and give it as the engine's \
+                    environment variable"
+                .to_owned(),
+        );
+    }
+    Ok(url)
+}
+
 impl From<Consumer> for Declared {
     fn from(consumer: Consumer) -> Self {
         let mut declared = Self {
             export: None,
             s3: None,
+            store: None,
             post: None,
             secret: None,
             command: None,
@@ -191,6 +215,7 @@ impl From<Consumer> for Declared {
                 });
                 declared.s3 = Some(s3);
             }
+            ConsumerKind::Store(url) => declared.store = Some(url),
             ConsumerKind::Post { url, secret } => {
                 declared.post = Some(url);
                 declared.secret = secret;
@@ -216,6 +241,10 @@ mod tests {
         assert_eq!((&**name, &**prefix, s3.region.as_deref()), ("b", "some/prefix", Some("x")));
         let written = serde_json::to_string(&bucket).unwrap();
         assert_eq!(parse(&written).unwrap(), bucket);
+        let store = parse(r#"{"store":"cloudflare-kv://account/namespace"}"#).unwrap();
+        let ConsumerKind::Store(url) = &store.kind else { panic!() };
+        assert_eq!(url, "cloudflare-kv://account/namespace");
+        assert_eq!(parse(&serde_json::to_string(&store).unwrap()).unwrap(), store);
         let command = parse(r#"{"command":["./x"],"timeout":"5s"}"#).unwrap();
         assert_eq!(command.timeout, Duration::from_secs(5));
         for text in [
@@ -225,6 +254,9 @@ mod tests {
             r#"{"export":"a","s3":{}}"#,
             r#"{"export":"ftp://a"}"#,
             r#"{"export":"s3://"}"#,
+            r#"{"store":"a folder"}"#,
+            r#"{"store":"couchdb://ada:secret@db.example.org/policies"}"#,
+            r#"{"store":"memory:","export":"a"}"#,
             r#"{"post":"https://example.org","retries":1}"#,
         ] {
             assert!(parse(text).is_err(), "{text}");

@@ -7,6 +7,7 @@ mod crashing;
 mod exports;
 mod fixture;
 mod mixing;
+mod namespaces;
 mod posts;
 mod repairing;
 #[path = "../repository/mod.rs"]

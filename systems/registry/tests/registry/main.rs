@@ -8,6 +8,7 @@ mod entries;
 mod fixture;
 mod history;
 mod migrating;
+mod namespaces;
 mod reading;
 mod refusing;
 #[path = "../repository/mod.rs"]
