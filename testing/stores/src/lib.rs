@@ -16,10 +16,18 @@
 //! # fn main() {}
 //! ```
 //!
-//! Tests on PostgreSQL are in a module `postgres`: by this name `./test --fast` leaves them out.
-//! They read the server's address from `KEYWARD_TEST_POSTGRES`, and fail where there is none.
+//! [`on_databases!`] does the same for tests that show what matters most on the databases that people already have.
+//!
+//! Tests on a server are in a module of its name, such as `postgres`: by this name `./test --fast` leaves them out.
+//! They read the server's address from the environment, such as `KEYWARD_TEST_POSTGRES`, and fail where there is none.
 
-#![allow(clippy::expect_used, reason = "a test that cannot go on should stop")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop"
+)]
+
+mod databases;
 
 use std::future::Future;
 use std::path::Path;
@@ -32,6 +40,10 @@ use keyward_postgres::Postgres;
 use keyward_testkit::TestClock;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
+
+pub use databases::Documents;
+
+use databases::Database;
 
 /// An engine that suites run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +58,16 @@ pub enum Kind {
     Embedded,
     /// PostgreSQL, in a store of its own.
     Postgres,
+    /// Workers KV with late reads, and a coordinator in memory.
+    CloudflareKv,
+    /// CouchDB, in a database of its own.
+    CouchDb,
+    /// DynamoDB, in a table of its own.
+    DynamoDb,
+    /// Firestore, in a project of its own.
+    Firestore,
+    /// Forge's key-value store, and a coordinator in memory.
+    ForgeKvs,
 }
 
 /// A place where one store is: empty at first, removed in the end. Opened again, it has what was
@@ -61,6 +83,7 @@ enum At {
     Memory(Memory),
     Directory(TempDir),
     Server { address: String, store: String },
+    Database(Database),
 }
 
 impl std::fmt::Debug for At {
@@ -69,6 +92,7 @@ impl std::fmt::Debug for At {
             Self::Memory(_) => f.write_str("memory"),
             Self::Directory(directory) => write!(f, "{}", directory.path().display()),
             Self::Server { store, .. } => f.write_str(store),
+            Self::Database(_) => f.write_str("a database"),
         }
     }
 }
@@ -85,6 +109,13 @@ impl Place {
             Kind::Advisory => memory(Tier::Advisory),
             Kind::Embedded => At::Directory(tempfile::tempdir().expect("a temporary directory")),
             Kind::Postgres => server(),
+            Kind::CloudflareKv
+            | Kind::CouchDb
+            | Kind::DynamoDb
+            | Kind::Firestore
+            | Kind::ForgeKvs => {
+                At::Database(Database::new(kind, &clock).expect("a kind of database"))
+            }
         };
         Self { kind, clock, at }
     }
@@ -120,6 +151,7 @@ impl Place {
                 };
                 Store::new(Postgres::open(address, options).await.expect("the store opens"))
             }
+            At::Database(database) => Store::from_arc(database.open(self.clock.clone()).await),
         }
     }
 }
@@ -155,6 +187,17 @@ fn runtime() -> Runtime {
 macro_rules! on_every_engine {
     ($($test:ident),+ $(,)?) => {
         $crate::on_engines!(memory: Memory, embedded: Embedded, postgres: Postgres; $($test),+);
+    };
+}
+
+/// Makes a named test of each function, on the databases that people already have and that can commit several keys.
+#[macro_export]
+macro_rules! on_databases {
+    ($($test:ident),+ $(,)?) => {
+        $crate::on_engines!(
+            cloudflare_kv: CloudflareKv, dynamodb: DynamoDb, firestore: Firestore, forge_kvs: ForgeKvs;
+            $($test),+
+        );
     };
 }
 

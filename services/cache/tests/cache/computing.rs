@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use keyward_cache::{Cache, Error, Fetch, Options, Origin, Source};
 use keyward_engine::{Put, SystemClock};
-use keyward_stores::{Kind, Place, on_engines, on_every_engine};
+use keyward_stores::{Kind, Place, on_databases, on_engines, on_every_engine};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -20,6 +20,15 @@ on_every_engine!(
     what_is_stale_is_given_out_while_a_new_result_is_computed,
     two_languages_at_once_extract_the_original_once,
     requests_that_make_no_sense_change_nothing,
+);
+on_databases!(
+    a_result_is_computed_once_and_then_found,
+    a_result_of_another_version_is_stale,
+    a_cancelled_computation_is_taken_over,
+);
+on_engines!(couchdb: CouchDb;
+    a_result_is_computed_once_and_then_found,
+    a_cancelled_computation_is_taken_over,
 );
 on_engines!(recoverable: Recoverable;
     a_result_is_computed_once_and_then_found,

@@ -6,7 +6,7 @@ use keyward_cache::{Presence, Purge, PurgeOptions, Purged, Swept};
 use keyward_engine::{Put, Scan, Store, SystemClock};
 use keyward_key::{Key, KeyRange, Prefix};
 use keyward_locks::{LockPath, Locks, Mode, Options, Request};
-use keyward_stores::{Place, on_engines, on_every_engine};
+use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
 
 use crate::{Runs, cache, json, key, version};
 
@@ -17,6 +17,7 @@ on_every_engine!(
     a_sweep_is_claimed_once,
     many_entries_are_removed_to_the_last,
 );
+on_databases!(clearing_a_root_touches_nothing_of_another, a_sweep_is_claimed_once);
 on_engines!(recoverable: Recoverable;
     clearing_a_root_touches_nothing_of_another,
     only_what_is_certainly_gone_is_purged,

@@ -2,7 +2,7 @@
 
 use keyward_engine::{Commit, Expect, Json, Outcome, Put, Tier};
 use keyward_locks::{Change, Error, Guard, Mode, Request, Result, Target, Updated};
-use keyward_stores::{Place, on_engines, on_every_engine};
+use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
 
 use crate::fixture::{key, locks, number, page, path, take};
 
@@ -13,6 +13,8 @@ on_every_engine!(
     updates_count_and_delete,
     a_guard_and_those_below_it_write_the_same_keys,
 );
+on_databases!(a_commit_under_a_stale_guard_is_refused, updates_count_and_delete);
+on_engines!(couchdb: CouchDb; an_update_under_a_stale_guard_is_refused, updates_count_and_delete);
 on_engines!(recoverable: Recoverable;
     an_update_under_a_stale_guard_is_refused,
     updates_count_and_delete,

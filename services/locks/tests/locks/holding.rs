@@ -5,7 +5,7 @@ use std::time::Duration;
 use keyward_engine::{Json, Put, Store, Tier};
 use keyward_locks::{Error, Life, LockPath, Locks, Loss, Mode, Request, Target, Tried, Wanted};
 use keyward_memory::{Memory, Options as MemoryOptions};
-use keyward_stores::{Place, on_engines, on_every_engine};
+use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
 use keyward_testkit::VirtualClock;
 
 use crate::fixture::{key, locks, locks_on, page, path, take, try_take};
@@ -22,6 +22,15 @@ on_every_engine!(
     a_dropped_guard_is_released,
     a_foreign_value_at_the_root_is_left_alone,
     a_catalog_that_was_deleted_gives_no_token_twice_while_a_lock_is_held,
+);
+on_databases!(
+    paths_exclude_their_like_their_ancestors_and_their_descendants,
+    several_paths_are_taken_together_or_not_at_all,
+    a_catalog_that_was_deleted_gives_no_token_twice_while_a_lock_is_held,
+);
+on_engines!(couchdb: CouchDb;
+    paths_exclude_their_like_their_ancestors_and_their_descendants,
+    several_paths_are_taken_together_or_not_at_all,
 );
 on_engines!(recoverable: Recoverable;
     paths_exclude_their_like_their_ancestors_and_their_descendants,

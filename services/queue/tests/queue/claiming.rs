@@ -6,7 +6,7 @@ use std::time::Duration;
 use keyward_engine::{Commit, Put, Store};
 use keyward_key::Key;
 use keyward_queue::{Ended, Failure, Options, Queue};
-use keyward_stores::{Place, on_engines, on_every_engine};
+use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
 
 use crate::fixture::{Fixture, LEASE, claim_ids, json, message, one, options};
 
@@ -17,6 +17,7 @@ on_every_engine!(
     data_is_fenced_by_the_attempt,
     entries_of_rows_that_somebody_deleted_are_forgotten,
 );
+on_databases!(racing_claims_never_give_a_message_twice, data_is_fenced_by_the_attempt);
 
 // PostgreSQL goes by its own clock, which no test can move.
 on_engines!(

@@ -1,7 +1,7 @@
 //! Failing, dying, and coming back.
 
 use keyward_queue::{Ended, Enqueued, Failure, Listing, Requeued};
-use keyward_stores::{Place, on_every_engine};
+use keyward_stores::{Place, on_databases, on_every_engine};
 
 use crate::fixture::{Fixture, claim_ids, message};
 
@@ -12,6 +12,7 @@ on_every_engine!(
     dead_letters_are_put_back_one_all_or_some,
     dead_letters_are_dropped_for_good,
 );
+on_databases!(a_message_that_fails_too_often_is_a_dead_letter_with_its_history);
 
 async fn a_message_that_fails_too_often_is_a_dead_letter_with_its_history(place: Place) {
     let fixture = Fixture::new(place).await;

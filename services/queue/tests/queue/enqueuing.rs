@@ -5,7 +5,7 @@ use std::time::Duration;
 use keyward_engine::{Commit, Expect, Put};
 use keyward_key::Key;
 use keyward_queue::{Ended, Enqueued, Queue};
-use keyward_stores::{Place, on_every_engine};
+use keyward_stores::{Place, on_databases, on_every_engine};
 
 use crate::fixture::{Fixture, claim_ids, json, message, one};
 
@@ -17,6 +17,10 @@ on_every_engine!(
     a_message_is_enqueued_with_other_data_or_not_at_all,
     a_row_is_readable_json,
     a_batch_is_enqueued_whole_or_not_at_all,
+);
+on_databases!(
+    messages_come_in_the_order_in_which_they_were_enqueued,
+    a_message_is_enqueued_with_other_data_or_not_at_all,
 );
 
 async fn messages_come_in_the_order_in_which_they_were_enqueued(place: Place) {

@@ -10,7 +10,7 @@ use keyward_queue::{
     Cancelled, Ended, Error, Failure, JobOptions, Jobs, Requeued, Status, Submitted, Worker,
     WorkerOptions,
 };
-use keyward_stores::{Place, on_engines, on_every_engine};
+use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
 use keyward_testkit::{Faults, FaultyEngine, TestClock};
 use tokio::sync::{Notify, oneshot};
 
@@ -27,6 +27,7 @@ on_every_engine!(
     jobs_are_listed_page_by_page,
     a_finished_job_can_be_kept_for_ever,
 );
+on_databases!(a_status_follows_the_job_and_reading_it_twice_gives_the_same);
 
 on_engines!(
     memory_by_its_clock: Memory, embedded_by_its_clock: Embedded;

@@ -9,14 +9,15 @@ use keyward_queue::{Jobs, Message, Options, Queue};
 use keyward_stores::{Kind, Place, on_engines};
 use keyward_testkit::{Faults, FaultyEngine};
 
-on_engines!(recoverable: Recoverable, advisory: Advisory; a_queue_is_refused_with_its_reason);
+on_engines!(
+    recoverable: Recoverable, advisory: Advisory, couchdb: CouchDb;
+    a_queue_is_refused_with_its_reason,
+);
 
 async fn a_queue_is_refused_with_its_reason(place: Place) {
-    let tier = match place.kind() {
-        Kind::Recoverable => "recoverable",
-        _ => "advisory",
-    };
     let store = place.store().await;
+    let engine = format!("{} engine has the ", store.capabilities().engine);
+    let tier = store.capabilities().tier().to_string();
     let refusals = [
         Queue::new(store.clone(), "q", place.clock().clone(), Options::default()).err(),
         Jobs::new(store, place.clock().clone(), Options::default()).err(),
@@ -24,7 +25,7 @@ async fn a_queue_is_refused_with_its_reason(place: Place) {
     for refused in refusals.map(Option::unwrap) {
         assert_eq!(refused.code(), "unsupported");
         let told = refused.to_string();
-        assert!(told.contains("memory engine has the ") && told.contains(tier), "{told}");
+        assert!(told.contains(&engine) && told.contains(&tier), "{told}");
         assert!(!refused.retryable() && refused.hint().contains("atomic"));
     }
 }

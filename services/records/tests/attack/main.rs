@@ -24,7 +24,12 @@ on_engines!(
     recoverable: Recoverable,
     advisory: Advisory,
     embedded: Embedded,
-    postgres: Postgres;
+    postgres: Postgres,
+    cloudflare_kv: CloudflareKv,
+    couchdb: CouchDb,
+    dynamodb: DynamoDb,
+    firestore: Firestore,
+    forge_kvs: ForgeKvs;
     nothing_of_another_user_is_seen_or_changed,
 );
 
@@ -39,6 +44,21 @@ fn attackers(kind: Kind) -> (&'static str, u64, u64) {
         Kind::Advisory => ("attack::advisory::nothing_of_another_user_is_seen_or_changed", 10, 200),
         Kind::Embedded => ("attack::embedded::nothing_of_another_user_is_seen_or_changed", 3, 50),
         Kind::Postgres => ("attack::postgres::nothing_of_another_user_is_seen_or_changed", 3, 50),
+        Kind::CloudflareKv => {
+            ("attack::cloudflare_kv::nothing_of_another_user_is_seen_or_changed", 1, 20)
+        }
+        Kind::CouchDb => {
+            ("attack::couchdb::nothing_of_another_user_is_seen_or_changed", 1, 20)
+        }
+        Kind::DynamoDb => {
+            ("attack::dynamodb::nothing_of_another_user_is_seen_or_changed", 1, 20)
+        }
+        Kind::Firestore => {
+            ("attack::firestore::nothing_of_another_user_is_seen_or_changed", 1, 20)
+        }
+        Kind::ForgeKvs => {
+            ("attack::forge_kvs::nothing_of_another_user_is_seen_or_changed", 1, 20)
+        }
     }
 }
 

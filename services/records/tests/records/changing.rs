@@ -1,17 +1,20 @@
 //! Putting, merging, updating, deleting.
 
 use keyward_records::{Caller, Draft, Error, Merge, Operation, Precondition, Written};
-use keyward_stores::{Place, on_engines, on_every_engine};
+use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
 
 use crate::fixture::{Fixture, draft, json, own, put};
 
 on_every_engine!(a_batch_is_all_or_nothing, a_unique_value_changes_hands_in_one_commit);
+on_databases!(a_batch_is_all_or_nothing, a_unique_value_changes_hands_in_one_commit);
 
 mod single {
     use super::*;
 
     on_engines!(
-        memory: Memory, embedded: Embedded, postgres: Postgres, recoverable: Recoverable;
+        memory: Memory, embedded: Embedded, postgres: Postgres, recoverable: Recoverable,
+        cloudflare_kv: CloudflareKv, couchdb: CouchDb, dynamodb: DynamoDb, firestore: Firestore,
+        forge_kvs: ForgeKvs;
         a_record_is_what_was_put,
         a_precondition_decides,
         an_update_keeps_metadata_and_runs_again_after_a_race,

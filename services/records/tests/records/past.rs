@@ -6,13 +6,14 @@ use std::time::Duration;
 use keyward_engine::{Store, Tier};
 use keyward_key::Key;
 use keyward_records::{Caller, PastAct, Precondition, Space, Ttl, Written};
-use keyward_stores::{Place, on_every_engine};
+use keyward_stores::{Place, on_databases, on_every_engine};
 use keyward_testkit::{Faults, FaultyEngine};
 
 use crate::declared::{memory, open, open_store};
 use crate::fixture::{Fixture, draft, key, own, put};
 
 on_every_engine!(the_last_versions_are_kept, an_earlier_version_comes_back);
+on_databases!(the_last_versions_are_kept);
 
 async fn the_last_versions_are_kept(place: Place) {
     let fixture = Fixture::new(place).await;

@@ -3,11 +3,12 @@
 use keyward_engine::{Scan, Store};
 use keyward_key::KeyRange;
 use keyward_records::{Draft, Error, Filter, Query, Result};
-use keyward_stores::{Place, on_every_engine};
+use keyward_stores::{Place, on_databases, on_every_engine};
 
 use crate::fixture::{Fixture, draft, json, key, own, put};
 
 on_every_engine!(bad_input_is_refused_and_changes_nothing, a_cursor_is_for_its_own_question);
+on_databases!(a_cursor_is_for_its_own_question);
 
 async fn dump(store: &Store) -> String {
     let page = store.scan(&Scan::new(KeyRange::all()).limit(1_000)).await.unwrap();

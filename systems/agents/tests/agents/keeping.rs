@@ -10,8 +10,9 @@ use keyward_stores::{Place, on_engines};
 use crate::fixture::{Fixture, json, put, set};
 
 on_engines!(
-    memory: Memory, recoverable: Recoverable, embedded: Embedded,
-    postgres: Postgres;
+    memory: Memory, recoverable: Recoverable, embedded: Embedded, postgres: Postgres,
+    cloudflare_kv: CloudflareKv, couchdb: CouchDb, dynamodb: DynamoDb, firestore: Firestore,
+    forge_kvs: ForgeKvs;
     an_entry_is_made_changed_and_removed,
     metadata_is_merged_and_only_a_patch_removes,
     values_come_back_as_they_were_written,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use keyward_agreements::{By, Error, PageIssues, State, What};
-use keyward_stores::{Place, on_every_engine};
+use keyward_stores::{Place, on_databases, on_every_engine};
 use keyward_testkit::TestClock;
 
 use crate::fixture::{Process, ada, bob, told, went};
@@ -12,6 +12,10 @@ on_every_engine!(
     every_pair_of_states_is_allowed_or_refused_as_the_table_says,
     the_history_tells_who_moved_it_when_and_why,
     resolving_notes_when_and_reopening_removes_it,
+    one_who_saw_another_version_is_told_who_changed_what,
+);
+on_databases!(
+    the_history_tells_who_moved_it_when_and_why,
     one_who_saw_another_version_is_told_who_changed_what,
 );
 

@@ -3,7 +3,7 @@
 use keyward_agreements::{By, Course, Error, NewIssue, Part, Reference, Severity};
 use keyward_engine::Scan;
 use keyward_key::{Key, KeyRange};
-use keyward_stores::{Place, on_every_engine};
+use keyward_stores::{Place, on_databases, on_every_engine};
 
 use crate::fixture::{Desk, POLICY, language, models, options, page, source, translator};
 
@@ -15,6 +15,7 @@ on_every_engine!(
     who_only_reads_waits_for_no_lock_and_writes_nothing,
     a_look_at_a_page_that_is_cut_off_leaves_no_lock,
 );
+on_databases!(a_policy_is_extracted_and_translated_once_and_kept);
 
 async fn a_policy_is_extracted_and_translated_once_and_kept(place: Place) {
     let scripted = translator();

@@ -13,7 +13,7 @@ use keyward_cache::Purged;
 use keyward_engine::{BoxFuture, Json, Put, Scan};
 use keyward_extract::Limits;
 use keyward_key::{Key, KeyRange, Prefix};
-use keyward_stores::{Place, on_every_engine};
+use keyward_stores::{Place, on_databases, on_every_engine};
 
 use crate::fixture::{Desk, models, options, page, translator};
 
@@ -26,6 +26,7 @@ on_every_engine!(
     a_page_that_came_back_before_its_lock_was_had_is_kept,
     a_store_has_pages_of_one_source,
 );
+on_databases!(a_page_that_is_certainly_gone_is_purged_and_no_other);
 
 /// Uploads that can be out of reach.
 struct Away(Arc<Uploads>, Arc<AtomicBool>);

@@ -1,7 +1,7 @@
 //! The four scenarios of the document, and what is like them.
 
 use keyward_registry::{Registry, Repository as Address, RunStatus, Settings, SyncOptions};
-use keyward_stores::{Place, on_every_engine};
+use keyward_stores::{Place, on_databases, on_every_engine};
 
 use crate::fixture::{Fixture, Repository, counts, names, queued, sync, told};
 
@@ -15,6 +15,12 @@ on_every_engine!(
     a_moved_folder_changes_paths_and_nothing_else,
     what_comes_back_is_told_again,
     odd_names_are_names,
+);
+on_databases!(
+    a_new_policy_is_added,
+    a_revised_policy_is_updated,
+    a_removed_policy_is_deleted,
+    what_comes_back_is_told_again,
 );
 
 async fn a_new_policy_is_added(place: Place) {

@@ -14,11 +14,14 @@ macro_rules! on_documents {
         on_documents!(@on by_revision, InMemory::by_revision(); $($test),+);
         on_documents!(@on by_fields, InMemory::by_fields(); $($test),+);
         on_documents!(@on with_late_lists, InMemory::with_late_lists(); $($test),+);
+        on_documents!(@on couchdb, keyward_stores::Documents::new(Kind::CouchDb); $($test),+);
+        on_documents!(@on dynamodb, keyward_stores::Documents::new(Kind::DynamoDb); $($test),+);
+        on_documents!(@on firestore, keyward_stores::Documents::new(Kind::Firestore); $($test),+);
     };
     (@on $module:ident, $place:expr; $($test:ident),+) => {
         mod $module {
             #[allow(unused_imports, reason = "some places are named by a full path")]
-            use crate::in_place::place::InMemory;
+            use {crate::in_place::place::InMemory, keyward_stores::Kind};
 
             $(
                 #[test]
