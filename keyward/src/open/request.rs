@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use keyward_agents::DocumentLayout;
 use keyward_coordinated::Coordinated;
-use keyward_engine::{Capabilities, Engine, Error, ErrorKind, Result, StoreUrl, SystemClock};
+use keyward_engine::{
+    BoxFuture, Capabilities, Engine, Error, ErrorKind, Result, StoreUrl, SystemClock,
+};
 use keyward_memory::Memory;
 use keyward_postgres::Postgres;
 use keyward_remote::Remote;
@@ -57,7 +59,12 @@ impl Request {
         }
     }
 
-    pub async fn open(self, absent: Absent) -> Result<Opened> {
+    /// Boxed: what the drivers of databases await is deep, and compiled once here.
+    pub fn open(self, absent: Absent) -> BoxFuture<'static, Result<Opened>> {
+        Box::pin(self.open_here(absent))
+    }
+
+    async fn open_here(self, absent: Absent) -> Result<Opened> {
         if self.has_document_layout() {
             let layout: Arc<dyn Engine> = Arc::new(self.document_layout().await?);
             return Ok(Some(layout));
@@ -80,7 +87,11 @@ impl Request {
     }
 
     /// An error if the URL does not ask for it.
-    pub async fn document_layout(self) -> Result<DocumentLayout> {
+    pub fn document_layout(self) -> BoxFuture<'static, Result<DocumentLayout>> {
+        Box::pin(self.document_layout_here())
+    }
+
+    async fn document_layout_here(self) -> Result<DocumentLayout> {
         let Some(secret) = self.layout_secret else {
             let message = format!("{} has no layout=document", self.engine.url);
             return Err(Error::new(ErrorKind::Invalid, message).advise(
@@ -113,7 +124,11 @@ impl EngineUrl {
         }))
     }
 
-    async fn open(self, absent: Absent) -> Result<Opened> {
+    fn open(self, absent: Absent) -> BoxFuture<'static, Result<Opened>> {
+        Box::pin(self.open_here(absent))
+    }
+
+    async fn open_here(self, absent: Absent) -> Result<Opened> {
         let Self { family, url, is_coordinated } = self;
         match family {
             Family::Memory => {
