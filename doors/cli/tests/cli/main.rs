@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod adopting;
 mod agent;
 mod agents;
 mod agreements;
