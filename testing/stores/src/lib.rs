@@ -21,11 +21,7 @@
 //! Tests on a server are in a module of its name, such as `postgres`: by this name `./test --fast` leaves them out.
 //! They read the server's address from the environment, such as `KEYWARD_TEST_POSTGRES`, and fail where there is none.
 
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on should stop"
-)]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod databases;
 

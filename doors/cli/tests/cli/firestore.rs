@@ -1,5 +1,7 @@
 //! Stores in Firestore, by URL.
 
+use std::io::Write;
+
 use serde_json::{Value, json};
 
 use crate::database::{DOCUMENT, ID, address, ask, first_steps, in_place, is_sound, name};
@@ -16,7 +18,10 @@ impl Collection {
     fn new() -> Option<Self> {
         let emulator = address("KEYWARD_TEST_FIRESTORE");
         if emulator == "absent" {
-            eprintln!("NOT TESTED: Firestore, since Google's emulator is not installed here");
+            let _ = writeln!(
+                std::io::stderr(),
+                "NOT TESTED: Firestore, since Google's emulator is not installed here"
+            );
             return None;
         }
         Some(Self { emulator, name: name() })

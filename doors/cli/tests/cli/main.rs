@@ -4,6 +4,7 @@
 
 mod adopting;
 mod agent;
+mod agent_copying;
 mod agents;
 mod agreements;
 mod batches;

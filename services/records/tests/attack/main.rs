@@ -47,18 +47,10 @@ fn attackers(kind: Kind) -> (&'static str, u64, u64) {
         Kind::CloudflareKv => {
             ("attack::cloudflare_kv::nothing_of_another_user_is_seen_or_changed", 1, 20)
         }
-        Kind::CouchDb => {
-            ("attack::couchdb::nothing_of_another_user_is_seen_or_changed", 1, 20)
-        }
-        Kind::DynamoDb => {
-            ("attack::dynamodb::nothing_of_another_user_is_seen_or_changed", 1, 20)
-        }
-        Kind::Firestore => {
-            ("attack::firestore::nothing_of_another_user_is_seen_or_changed", 1, 20)
-        }
-        Kind::ForgeKvs => {
-            ("attack::forge_kvs::nothing_of_another_user_is_seen_or_changed", 1, 20)
-        }
+        Kind::CouchDb => ("attack::couchdb::nothing_of_another_user_is_seen_or_changed", 1, 20),
+        Kind::DynamoDb => ("attack::dynamodb::nothing_of_another_user_is_seen_or_changed", 1, 20),
+        Kind::Firestore => ("attack::firestore::nothing_of_another_user_is_seen_or_changed", 1, 20),
+        Kind::ForgeKvs => ("attack::forge_kvs::nothing_of_another_user_is_seen_or_changed", 1, 20),
     }
 }
 

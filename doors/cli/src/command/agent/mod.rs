@@ -1,6 +1,7 @@
 //! `keyward agent`: what agents keep for users.
 
 mod clear;
+mod copy;
 mod delete;
 mod documents;
 mod entries;
@@ -74,6 +75,7 @@ enum Action {
     Log(log::Arguments),
     Export(export::Arguments),
     Import(import::Arguments),
+    Copy(copy::Arguments),
     Prepare(prepare::Arguments),
 }
 
@@ -97,6 +99,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         Action::Log(arguments) => log::run(arguments, &reach, output).await,
         Action::Export(arguments) => export::run(arguments, &reach, output).await,
         Action::Import(arguments) => import::run(arguments, &reach, output).await,
+        Action::Copy(arguments) => copy::run(arguments, &reach, output).await,
         Action::Prepare(arguments) => prepare::run(arguments, target, output).await,
     }
 }
