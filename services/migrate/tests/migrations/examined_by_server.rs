@@ -19,7 +19,7 @@ struct Examined {
 }
 
 impl Examined {
-    fn new(clock: &TestClock, sharing: Sharing, kind: ErrorKind) -> Store {
+    fn store(clock: &TestClock, sharing: Sharing, kind: ErrorKind) -> Store {
         let inner = Memory::with(Options::default(), clock.clone());
         let capabilities = Capabilities { sharing, ..inner.capabilities().clone() };
         Store::new(Self { inner, capabilities, kind })
@@ -55,7 +55,7 @@ impl Engine for Examined {
 
 async fn examined(sharing: Sharing, kind: ErrorKind) -> Result<Report, MigrateError> {
     let clock = TestClock::new();
-    let store = Examined::new(&clock, sharing, kind);
+    let store = Examined::store(&clock, sharing, kind);
     store.put(key("k"), keyward_engine::Put::new(json("1"))).await.unwrap();
     Doctor::new(records(store, &clock, "[stores.app]\n")).without_schema().run(|_| ()).await
 }
