@@ -50,8 +50,11 @@ async fn a_dead_worker_is_taken_over_from_and_cannot_finish(place: Place) {
 async fn racing_claims_never_give_a_message_twice(place: Place) {
     const MESSAGES: usize = 300;
     let fixture = Fixture::new(place).await;
-    let batch = (0..MESSAGES).map(|n| message(&n.to_string())).collect();
-    fixture.queue.enqueue_all(batch).await.unwrap();
+    // As many together as every engine takes in a commit.
+    for first in (0..MESSAGES).step_by(20) {
+        let batch = (first..first + 20).map(|n| message(&n.to_string())).collect();
+        fixture.queue.enqueue_all(batch).await.unwrap();
+    }
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..8 {
         let store = fixture.store.clone();

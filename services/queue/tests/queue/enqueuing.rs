@@ -18,10 +18,7 @@ on_every_engine!(
     a_row_is_readable_json,
     a_batch_is_enqueued_whole_or_not_at_all,
 );
-on_databases!(
-    messages_come_in_the_order_in_which_they_were_enqueued,
-    a_message_is_enqueued_with_other_data_or_not_at_all,
-);
+on_databases!(a_message_is_enqueued_with_other_data_or_not_at_all);
 
 async fn messages_come_in_the_order_in_which_they_were_enqueued(place: Place) {
     let fixture = Fixture::new(place).await;

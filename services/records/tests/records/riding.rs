@@ -10,7 +10,7 @@ use keyward_key::{Key, KeyRange};
 use keyward_records::{
     Caller, Error, Merge, Operation, Precondition, Records, Result, Space, Written,
 };
-use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
+use keyward_stores::{Place, on_engines, on_every_engine};
 use keyward_testkit::{Call, Fault, Faults, FaultyEngine, When};
 
 use crate::fixture::{Fixture, declare, draft, json, key, memory, own, put};
@@ -21,7 +21,7 @@ on_every_engine!(
     a_refused_rider_is_told_and_nothing_is_changed,
     what_a_rider_must_not_touch_is_refused,
 );
-on_databases!(every_change_carries_the_rider_in_its_commit);
+on_engines!(dynamodb: DynamoDb; every_change_carries_the_rider_in_its_commit);
 
 on_engines!(
     recoverable: Recoverable, advisory: Advisory;
