@@ -286,11 +286,6 @@ fn an_engine_that_calls_a_lost_write_undone_is_caught() {
         the_outcome_of_a_commit_that_lands_late_is_true,
         "called not done, and it was"
     );
-    assert_caught!(
-        Manners::CallsItUndone,
-        nothing_acknowledged_is_lost_under_random_faults,
-        "acknowledged"
-    );
 }
 
 #[test]
