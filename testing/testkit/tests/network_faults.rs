@@ -286,6 +286,17 @@ fn an_engine_that_calls_a_lost_write_undone_is_caught() {
         the_outcome_of_a_commit_that_lands_late_is_true,
         "called not done, and it was"
     );
+    // Which requests are lost is left to chance, so that one run need not show it.
+    let is_caught = |_| {
+        let test = Test { package: env!("CARGO_PKG_NAME"), path: module_path!() };
+        let place = || Behind::new(Tier::Atomic, Manners::CallsItUndone);
+        let behaviour = suite::nothing_acknowledged_is_lost_under_random_faults;
+        let ended = catch_unwind(AssertUnwindSafe(|| suite::run(test, place, behaviour)));
+        ended.is_err_and(|panic| {
+            panic.downcast_ref::<String>().is_some_and(|reason| reason.contains("acknowledged"))
+        })
+    };
+    assert!((0..10).any(is_caught), "it should have been caught");
 }
 
 #[test]
