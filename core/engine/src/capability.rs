@@ -87,8 +87,18 @@ pub enum Consistency {
 pub enum WatchSupport {
     /// Yes, and a watch can resume from an earlier revision while its history is kept.
     Resumable,
+    /// Yes, and a watch can resume from an earlier revision that this process was told, while it has the store open. To
+    /// other processes it is too old. Commits have no revisions, and several changes of a key may be told as one.
+    Live,
     /// No.
     Unsupported,
+}
+
+impl WatchSupport {
+    /// Whether a watch tells what changes from now on.
+    pub fn is_supported(self) -> bool {
+        self != Self::Unsupported
+    }
 }
 
 /// How finely entries expire.

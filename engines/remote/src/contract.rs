@@ -76,6 +76,7 @@ impl Told {
             add: contract.add,
             watch: match contract.watch.as_deref() {
                 Some("resumable") => WatchSupport::Resumable,
+                Some("live") => WatchSupport::Live,
                 _ => WatchSupport::Unsupported,
             },
             expiry: match &contract.expiry {

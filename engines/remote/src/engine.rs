@@ -137,7 +137,7 @@ impl Engine for Remote {
 
     fn watch(&self, range: KeyRange, since: Option<Revision>) -> BoxStream<'static, Result<Event>> {
         match self.capabilities.watch {
-            WatchSupport::Resumable => {
+            WatchSupport::Resumable | WatchSupport::Live => {
                 let path = format!("{}/watch", self.path);
                 watch::watch(self.connection.clone(), path, range, since)
             }

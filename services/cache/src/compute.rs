@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use keyward_engine::{
     BoxFuture, Commit, Entry, ErrorKind, Event, Expect, Json, Outcome, Put, Tier, Version,
-    WatchSupport,
 };
 use keyward_key::{Key, KeyRange};
 use keyward_locks::{
@@ -128,7 +127,7 @@ impl Cache {
         let paths = [path];
         let mut lock = pin!(root.acquire(&paths, Mode::Exclusive, request));
         let store = &self.inner.store;
-        if store.capabilities().watch == WatchSupport::Resumable {
+        if store.capabilities().watch.is_supported() {
             let mut events = store.watch(KeyRange::exactly(key), None);
             loop {
                 let event = tokio::select! {

@@ -6,7 +6,6 @@ use fastrand::Rng;
 use jiff::Timestamp;
 use keyward_engine::{
     Clock, Error as StoreError, ErrorKind, Expiry, ExpirySupport, Json, Put, Store, Tier, Version,
-    WatchSupport,
 };
 use keyward_key::{Key, is_reserved};
 use keyward_schema::LockTree;
@@ -193,7 +192,7 @@ impl Shared {
     }
 
     pub fn can_watch(&self) -> bool {
-        self.store.capabilities().watch == WatchSupport::Resumable
+        self.store.capabilities().watch.is_supported()
     }
 
     /// The entry that keeps a claim alive. Where entries cannot expire so soon, it stays, and only

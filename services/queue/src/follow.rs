@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::stream::{StreamExt, select};
-use keyward_engine::{BoxStream, Event, WatchSupport};
+use keyward_engine::{BoxStream, Event};
 use keyward_key::KeyRange;
 
 use crate::job::{self, Record};
@@ -37,7 +37,7 @@ impl Watching {
                 let Some(entry) = self.jobs.store().get(&key).await? else { return Ok(None) };
                 self.queue = Some(Record::decode(&key, &entry)?.queue);
             }
-            let can_watch = self.jobs.store().capabilities().watch == WatchSupport::Resumable;
+            let can_watch = self.jobs.store().capabilities().watch.is_supported();
             if can_watch && self.events.is_none() {
                 self.events = begin_watch(self.jobs.clone(), &self.id, self.queue.clone()).await?;
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use jiff::Timestamp;
-use keyward_engine::{BoxStream, Change, ChangeKind, Event, WatchSupport};
+use keyward_engine::{BoxStream, Change, ChangeKind, Event};
 use tokio::time::Instant;
 
 use crate::Queue;
@@ -55,7 +55,7 @@ impl Wake {
                 return signal;
             }
             let Some(events) = &mut self.events else {
-                if self.queue.store().capabilities().watch == WatchSupport::Unsupported {
+                if !self.queue.store().capabilities().watch.is_supported() {
                     std::future::pending::<()>().await;
                 }
                 tokio::time::sleep_until(self.begin_at).await;

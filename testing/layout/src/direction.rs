@@ -21,11 +21,13 @@ const BUILD: &[Row] = &[
     ("core/schema", &["core/key"]),
     // An adapter knows the contract, and nothing else of ours.
     ("engines/*", &["core/key", "core/engine"]),
-    // Databases that speak HTTP are reached by one client, with one rule of what is sent again.
-    ("engines/couchdb", &["engines/http"]),
+    // Databases that speak HTTP are reached by one client, with one rule of what is sent again. Those whose feed of
+    // changes has no revisions get them in one way.
+    ("engines/couchdb", &["engines/http", "engines/changes"]),
     ("engines/firestore", &["engines/http"]),
     ("engines/cloudflare-kv", &["engines/http"]),
     ("engines/forge-kvs", &["engines/http"]),
+    ("engines/dynamodb", &["engines/changes"]),
     // Services see stores, never a database.
     ("services/*", &["core/*"]),
     // Migrations change records while others write them, so they go through their service.

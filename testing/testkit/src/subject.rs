@@ -80,6 +80,11 @@ impl Subject {
 
     /// Whether changes can be watched.
     pub fn can_watch(&self) -> bool {
+        self.capabilities().watch.is_supported()
+    }
+
+    /// Whether every commit has a revision, which a watch of any process can resume from.
+    pub fn can_resume(&self) -> bool {
         self.capabilities().watch == WatchSupport::Resumable
     }
 

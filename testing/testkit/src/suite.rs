@@ -132,6 +132,11 @@ macro_rules! behaviours {
                 watchers_do_not_disturb_each_other,
                 a_watcher_that_waits_is_woken,
             }
+            live {
+                what_changes_after_a_watch_began_is_told,
+                a_watch_resumes_while_the_store_is_open,
+                what_is_not_listed_when_a_watch_began_is_told,
+            }
             resuming {
                 resuming_gives_exactly_the_later_commits,
                 a_resumed_watch_goes_on_with_what_comes,

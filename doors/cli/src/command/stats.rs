@@ -167,6 +167,9 @@ impl Report {
             Some(earliest) if self.capabilities.watch => {
                 format!("yes, from revision {} on", HumanCount(earliest))
             }
+            None if capabilities.watch == WatchSupport::Live => {
+                "yes; one process can resume its own".to_owned()
+            }
             _ => yes(self.capabilities.watch).to_owned(),
         };
         row("watch", watch)?;
@@ -218,7 +221,7 @@ impl Able {
             },
             compare: capabilities.compare,
             add: capabilities.add,
-            watch: capabilities.watch == WatchSupport::Resumable,
+            watch: capabilities.watch.is_supported(),
             expiry: capabilities.expiry != ExpirySupport::Unsupported,
             ttl_ms_min: ttl_min(capabilities).map(|ttl| ttl.as_millis()),
             clock: match capabilities.clock {

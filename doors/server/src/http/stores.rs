@@ -60,7 +60,8 @@ struct ContractBody {
     compare: bool,
     /// Whether commits may add to numbers.
     add: bool,
-    /// Whether a watch can be resumed; null, if changes cannot be watched.
+    /// `resumable`; `live`, if a watch resumes only from revisions that this server told since it started; null, if
+    /// changes cannot be watched.
     watch: Option<&'static str>,
     /// How finely entries expire; null, if they cannot.
     expiry: Option<ExpiryBody>,
@@ -118,6 +119,7 @@ fn contract(capabilities: &Capabilities, limits: Limits) -> ContractBody {
         add: capabilities.add,
         watch: match capabilities.watch {
             WatchSupport::Resumable => Some("resumable"),
+            WatchSupport::Live => Some("live"),
             WatchSupport::Unsupported => None,
         },
         expiry: match capabilities.expiry {
@@ -162,7 +164,7 @@ fn body(app: &App, served: &Served) -> StoreBody {
         default: app.stores().default_store() == Some(&served.name),
         engine: capabilities.engine,
         tier: tier(capabilities.tier()),
-        watch: !matches!(capabilities.watch, WatchSupport::Unsupported),
+        watch: capabilities.watch.is_supported(),
         durability: durability(capabilities.durability),
         key_bytes_max: limits.key_bytes_max,
         value_bytes_max: limits.value_bytes_max,

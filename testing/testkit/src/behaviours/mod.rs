@@ -11,6 +11,7 @@ pub mod commits;
 pub mod expiry;
 pub mod limits;
 pub mod listing;
+pub mod live;
 pub mod model;
 pub mod numbers;
 pub mod order;

@@ -204,7 +204,7 @@ impl Run {
 
     /// What a watcher from the beginning is told: every commit, and otherwise only what expired.
     async fn compare_history(&self) {
-        if !self.subject.can_watch() {
+        if !self.subject.can_resume() {
             return;
         }
         let stats = self.subject.store.stats().await.unwrap();

@@ -171,8 +171,8 @@ pub async fn a_reader_never_sees_half_a_commit(subject: Subject) {
 }
 
 pub async fn a_watcher_sees_every_commit_of_many_writers_once_in_order(subject: Subject) {
-    if !subject.can_watch() {
-        return super::watching::assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return super::watching::assert_cannot_resume(&subject).await;
     }
     const WRITERS: usize = 8;
     const EACH: usize = 25;

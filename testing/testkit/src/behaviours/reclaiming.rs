@@ -73,8 +73,8 @@ pub async fn watchers_are_told_once_what_has_expired(subject: Subject) {
     let Some(ttl) = subject.ttl() else {
         return super::expiry::assert_refused(&subject).await;
     };
-    if !subject.can_watch() {
-        return super::watching::assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return super::watching::assert_cannot_resume(&subject).await;
     }
     fill_with_ending(&subject, 3, ttl).await;
     let below = KeyRange::under(&Prefix::parse("ends").unwrap());
@@ -102,8 +102,8 @@ pub async fn what_has_expired_is_never_told_as_deleted(subject: Subject) {
     let Some(ttl) = subject.ttl() else {
         return super::expiry::assert_refused(&subject).await;
     };
-    if !subject.can_watch() {
-        return super::watching::assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return super::watching::assert_cannot_resume(&subject).await;
     }
     // More than one commit would reclaim on the way.
     const ENDING: usize = 300;

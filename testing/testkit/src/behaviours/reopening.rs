@@ -82,8 +82,8 @@ pub async fn entries_end_on_time_across_reopening(subject: Subject) {
 }
 
 pub async fn a_watch_resumes_across_reopening(subject: Subject) {
-    if !subject.can_watch() {
-        return super::watching::assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return super::watching::assert_cannot_resume(&subject).await;
     }
     let keys: Vec<Key> = (0..6).map(|n| key(&format!("a:{n}"))).collect();
     let mut made = Vec::new();

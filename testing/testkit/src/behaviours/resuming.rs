@@ -7,7 +7,7 @@ use keyward_engine::{ChangeKind, Event, Revision};
 use keyward_key::KeyRange;
 
 use super::key;
-use super::watching::{assert_refused, commit_put, under};
+use super::watching::{assert_cannot_resume, commit_put, under};
 use crate::subject::Subject;
 use crate::watcher::Watcher;
 
@@ -15,8 +15,8 @@ use crate::watcher::Watcher;
 const HISTORY: usize = 8;
 
 pub async fn resuming_gives_exactly_the_later_commits(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let mut told = Vec::new();
     let mut revisions = vec![subject.revision().await.unwrap()];
@@ -38,8 +38,8 @@ pub async fn resuming_gives_exactly_the_later_commits(subject: Subject) {
 }
 
 pub async fn a_resumed_watch_goes_on_with_what_comes(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let a = key("a");
     let first = commit_put(&subject, &a).await;
@@ -54,8 +54,8 @@ pub async fn a_resumed_watch_goes_on_with_what_comes(subject: Subject) {
 }
 
 pub async fn long_histories_are_told_without_a_gap(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     // More than an engine reads of its log at once.
     const COMMITS: usize = 600;
@@ -71,8 +71,8 @@ pub async fn long_histories_are_told_without_a_gap(subject: Subject) {
 }
 
 pub async fn a_revision_still_to_come_is_too_old(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let last = commit_put(&subject, &key("a")).await;
     // Such a revision is from another store, or from before a backup was restored.
@@ -117,8 +117,8 @@ async fn assert_history_reaches_back(subject: &Subject) {
 }
 
 pub async fn history_that_is_gone_is_told_as_too_old(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let Some(subject) = subject.with_history(HISTORY).await else {
         return assert_history_reaches_back(&subject).await;
@@ -135,8 +135,8 @@ pub async fn history_that_is_gone_is_told_as_too_old(subject: Subject) {
 }
 
 pub async fn a_watcher_that_falls_behind_is_told_so(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let Some(subject) = subject.with_history(HISTORY).await else {
         return assert_history_reaches_back(&subject).await;
@@ -161,8 +161,8 @@ pub async fn a_watcher_that_falls_behind_is_told_so(subject: Subject) {
 }
 
 pub async fn a_slow_watcher_does_not_hold_up_writers(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     const COMMITS: usize = 400;
     let mut slow = Watcher::start(&subject, KeyRange::all(), None).await;

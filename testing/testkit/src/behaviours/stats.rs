@@ -25,7 +25,7 @@ pub async fn entries_are_counted(subject: Subject) {
 pub async fn revisions_are_told_by_engines_that_keep_a_history(subject: Subject) {
     subject.put(&key("a"), put("1")).await;
     let stats = subject.store.stats().await.unwrap();
-    if !subject.can_watch() {
+    if !subject.can_resume() {
         assert_eq!((stats.revision, stats.earliest_revision), (None, None));
         return;
     }

@@ -74,7 +74,7 @@ pub async fn the_outcome_tells_the_versions_that_reads_show(subject: Subject) {
         let entries = subject.store.get_many(&keys).await.unwrap();
         let shown: Vec<_> = entries.into_iter().map(|e| Some(e?.version)).collect();
         assert_eq!(versions, shown);
-        assert_eq!(revision.is_some(), subject.can_watch());
+        assert_eq!(revision.is_some(), subject.can_resume());
     }
 }
 
@@ -120,7 +120,7 @@ pub async fn revisions_grow_with_every_commit_that_changes_something(subject: Su
         Outcome::Applied { revision, .. } => revision,
         conflicted => panic!("{conflicted:?} without a check"),
     };
-    if !subject.can_watch() {
+    if !subject.can_resume() {
         let revision = commit(Commit::new().put(slot, put("1"))).await;
         assert_eq!(revision, None, "no history, no revision");
         return;

@@ -8,9 +8,20 @@ use super::{key, put};
 use crate::subject::Subject;
 use crate::watcher::Watcher;
 
-/// What an engine that cannot watch must say instead.
-pub(super) async fn assert_refused(subject: &Subject) {
-    for since in [None, Some(Revision(0)), Some(Revision(7))] {
+/// What an engine whose commits have no revisions must say instead: that it cannot watch, or that revisions it never
+/// told are too old.
+pub(super) async fn assert_cannot_resume(subject: &Subject) {
+    let foreign = [Some(Revision(0)), Some(Revision(7)), Some(Revision(u64::MAX))];
+    if subject.can_watch() {
+        for since in foreign {
+            let mut stream = subject.store.watch(KeyRange::all(), since);
+            let told = stream.next().await.expect("a word about it").unwrap();
+            assert!(matches!(told, Event::TooOld { .. }), "{told:?} since {since:?}");
+            assert!(stream.next().await.is_none(), "and nothing more");
+        }
+        return;
+    }
+    for since in [None].into_iter().chain(foreign) {
         let mut stream = subject.store.watch(KeyRange::all(), since);
         let refused = stream.next().await.expect("a word about it").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
@@ -35,8 +46,8 @@ pub(super) async fn commit_put(subject: &Subject, key: &Key) -> Revision {
 }
 
 pub async fn a_watch_begins_with_the_revision_it_begins_after(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let watcher = Watcher::start(&subject, KeyRange::all(), None).await;
     assert_eq!(Some(watcher.at()), subject.revision().await);
@@ -46,8 +57,8 @@ pub async fn a_watch_begins_with_the_revision_it_begins_after(subject: Subject) 
 }
 
 pub async fn each_commit_is_told_with_its_keys_and_kinds(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let (a, b, n) = (key("a"), key("b"), key("n"));
     let mut watcher = Watcher::start(&subject, KeyRange::all(), None).await;
@@ -79,8 +90,8 @@ pub async fn each_commit_is_told_with_its_keys_and_kinds(subject: Subject) {
 }
 
 pub async fn only_what_lies_in_the_range_is_told(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let inside = ["in:a", "in:b:c", "in:"].map(key);
     let outside = ["in", "in-a", "im:z", "out:a"].map(key);
@@ -101,8 +112,8 @@ pub async fn only_what_lies_in_the_range_is_told(subject: Subject) {
 }
 
 pub async fn commits_elsewhere_move_the_point_to_resume_from(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let mut watcher = Watcher::start(&subject, under("in"), None).await;
     for _ in 0..3 {
@@ -113,8 +124,8 @@ pub async fn commits_elsewhere_move_the_point_to_resume_from(subject: Subject) {
 }
 
 pub async fn what_changes_nothing_is_not_told(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let (a, absent) = (key("a"), key("absent"));
     commit_put(&subject, &a).await;
@@ -138,8 +149,8 @@ pub async fn what_changes_nothing_is_not_told(subject: Subject) {
 }
 
 pub async fn watchers_do_not_disturb_each_other(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let (a, b) = (key("a:1"), key("b:1"));
     let mut all = Watcher::start(&subject, KeyRange::all(), None).await;
@@ -161,8 +172,8 @@ pub async fn watchers_do_not_disturb_each_other(subject: Subject) {
 }
 
 pub async fn a_watcher_that_waits_is_woken(subject: Subject) {
-    if !subject.can_watch() {
-        return assert_refused(&subject).await;
+    if !subject.can_resume() {
+        return assert_cannot_resume(&subject).await;
     }
     let a = key("a");
     for _ in 0..5 {

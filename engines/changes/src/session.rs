@@ -1,0 +1,191 @@
+//! The task that follows a feed, and the watches that start it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use keyward_engine::{Change, ChangeLog, Error, ErrorKind, LogSlice, Result, Revision};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::Shared;
+use crate::log::{Failure, Log, Session};
+use crate::source::{ChangeSource, Slice, Wait};
+
+/// How many slices are read to catch up with a feed that was left, before its changes are given up.
+const CATCH_UP_SLICES_MAX: usize = 20;
+/// How long to pause after a read that found nothing, in case the database answers at once.
+const QUIET_PAUSE: Duration = Duration::from_millis(20);
+
+/// One watch's view of the log.
+pub(crate) struct Watcher<S: ChangeSource> {
+    shared: Arc<Shared<S>>,
+    told: watch::Receiver<Log<S::Position>>,
+    /// Whether this watch has seen to it that a task follows the feed.
+    joined: AtomicBool,
+}
+
+impl<S: ChangeSource> Watcher<S> {
+    pub fn new(shared: Arc<Shared<S>>) -> Self {
+        let told = shared.log.subscribe();
+        Self { shared, told, joined: AtomicBool::new(false) }
+    }
+
+    /// Starts a task unless one follows the feed. Once for each watch: what fails later, the watch reports.
+    fn join(&self) {
+        if self.joined.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let starts = self.shared.log.send_if_modified(|log| {
+            let starts = matches!(log.session, Session::None | Session::Failed(_));
+            if starts {
+                log.session = Session::Starting;
+            }
+            starts
+        });
+        if starts {
+            tokio::spawn(run(Running(self.shared.clone())));
+        }
+    }
+}
+
+impl<S: ChangeSource> ChangeLog for Watcher<S> {
+    async fn latest(&self) -> Result<Revision> {
+        self.join();
+        let mut told = self.told.clone();
+        let is_ready = |log: &Log<_>| !matches!(log.session, Session::None | Session::Starting);
+        let log = told.wait_for(is_ready).await.map_err(|_| closed())?;
+        match &log.session {
+            Session::Failed(failure) => Err(failure.error()),
+            _ => Ok(log.latest()),
+        }
+    }
+
+    async fn read(&self, after: Revision) -> Result<LogSlice> {
+        Ok(self.told.borrow().after(after))
+    }
+
+    async fn wait(&mut self, after: Revision) -> Result<()> {
+        self.join();
+        loop {
+            {
+                let log = self.told.borrow_and_update();
+                if log.latest() != after {
+                    return Ok(());
+                }
+                if let Session::Failed(failure) = &log.session {
+                    return Err(failure.error());
+                }
+            }
+            self.told.changed().await.map_err(|_| closed())?;
+        }
+    }
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::Unavailable, "the store was closed")
+}
+
+/// Says how the task ended, however that came.
+struct Running<S: ChangeSource>(Arc<Shared<S>>);
+
+impl<S: ChangeSource> Running<S> {
+    fn fail(&self, error: &Error) {
+        self.0.log.send_modify(|log| log.session = Session::Failed(Failure::new(error)));
+    }
+
+    /// Waits until nobody watches, and says so.
+    async fn abandoned(&self) {
+        loop {
+            self.0.log.closed().await;
+            // A watch that comes now finds either this task or none: it looks under the same lock.
+            let ends = self.0.log.send_if_modified(|log| {
+                let ends = self.0.log.receiver_count() == 0;
+                if ends {
+                    log.session = Session::None;
+                }
+                ends
+            });
+            if ends {
+                return;
+            }
+        }
+    }
+
+    async fn follow(&self) -> Result<()> {
+        let Shared { source, log } = &*self.0;
+        self.catch_up().await?;
+        log.send_modify(|log| log.session = Session::Following);
+        loop {
+            let quiet = match self.position() {
+                Some(position) => match source.read(&position, Wait::ForChanges).await? {
+                    Slice::Changes { changes, position, more } => {
+                        let quiet = changes.is_empty() && !more;
+                        self.push(changes, position);
+                        quiet
+                    }
+                    Slice::Lost => self.restart().await?,
+                },
+                None => self.restart().await?,
+            };
+            if quiet {
+                sleep(QUIET_PAUSE).await;
+            }
+        }
+    }
+
+    /// Reads what has changed since the feed was last followed; or begins again, if that is too much or unknown.
+    async fn catch_up(&self) -> Result<()> {
+        for _ in 0..CATCH_UP_SLICES_MAX {
+            let Some(position) = self.position() else { break };
+            match self.0.source.read(&position, Wait::No).await? {
+                Slice::Changes { changes, position, more } => {
+                    self.push(changes, position);
+                    if !more {
+                        return Ok(());
+                    }
+                }
+                Slice::Lost => break,
+            }
+        }
+        self.restart().await?;
+        Ok(())
+    }
+
+    fn position(&self) -> Option<S::Position> {
+        self.0.log.borrow().position.clone()
+    }
+
+    fn push(&self, changes: Vec<Change>, position: S::Position) {
+        self.0.log.send_if_modified(|log| {
+            let is_news = !changes.is_empty();
+            log.push(changes, position);
+            is_news
+        });
+    }
+
+    async fn restart(&self) -> Result<bool> {
+        let position = self.0.source.now().await?;
+        self.0.log.send_modify(|log| log.restart(position));
+        Ok(false)
+    }
+}
+
+impl<S: ChangeSource> Drop for Running<S> {
+    fn drop(&mut self) {
+        if matches!(self.0.log.borrow().session, Session::Starting | Session::Following) {
+            self.fail(&Error::new(ErrorKind::Unavailable, "the watch was ended"));
+        }
+    }
+}
+
+async fn run<S: ChangeSource>(running: Running<S>) {
+    tokio::select! {
+        followed = running.follow() => {
+            if let Err(error) = followed {
+                running.fail(&error);
+            }
+        }
+        () = running.abandoned() => {}
+    }
+}
