@@ -17,8 +17,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How long an unused connection is kept. Many servers close theirs after five seconds or more, and
 /// one that is closed while a write is sent leaves its outcome unknown.
 const IDLE_MAX: Duration = Duration::from_secs(4);
-/// The largest body that is read.
-const BODY_BYTES_MAX: usize = 512 << 20;
+/// The largest body that is read. Who asks for many rows asks for fewer of them then.
+const BODY_BYTES_MAX: usize = 128 << 20;
 
 /// Sends requests to one database. Clones share its connections.
 #[derive(Clone)]
@@ -35,6 +35,8 @@ enum Lost {
     Unreached(String),
     /// The request was under way.
     Unanswered(String),
+    /// There is an answer, which is too large to read.
+    TooLarge,
 }
 
 impl Client {
@@ -64,7 +66,8 @@ impl Client {
     ///
     /// It is sent again, within [`Options::retry_budget`], if nothing was sent, if the server asks to
     /// slow down (429), and, unless its effect is [`Effect::Writes`], if the answer was lost or the
-    /// server failed (5xx). Every other status comes back as a response.
+    /// server failed (5xx). Every other status comes back as a response. A read whose response is too large is an error
+    /// of the kind [`ErrorKind::LimitExceeded`].
     pub async fn send(&self, request: Request) -> Result<Response> {
         let started = Instant::now();
         let mut pause = PAUSE_FIRST;
@@ -81,6 +84,15 @@ impl Client {
                     let message = format!("cannot reach {}: {reason}", self.database);
                     (Error::new(ErrorKind::Unavailable, message), None)
                 }
+                Err(Lost::TooLarge) => {
+                    let message =
+                        format!("{} answered with more than {BODY_BYTES_MAX} bytes", self.database);
+                    let kind = match request.effect {
+                        Effect::Reads => ErrorKind::LimitExceeded,
+                        Effect::WritesOnce | Effect::Writes => ErrorKind::OutcomeUnknown,
+                    };
+                    return Err(Error::new(kind, message));
+                }
                 Err(Lost::Unanswered(reason)) => {
                     let message = format!("{} did not answer: {reason}", self.database);
                     (Error::new(unanswered(request.effect), message), None)
@@ -93,7 +105,7 @@ impl Client {
             let wait = wait.unwrap_or_default().max(pause.mul_f64(0.5 + fastrand::f64() / 2.0));
             let is_final = is_under_way && request.effect == Effect::Writes;
             let begins = started.elapsed().saturating_add(wait);
-            if is_final || begins >= self.options.retry_budget {
+            if is_final || begins >= self.options.retry_budget.min(request.within) {
                 // Whatever came last, an attempt before it may have been carried out.
                 return Err(if resent && !is_under_way { unclear(error) } else { error });
             }
@@ -129,10 +141,13 @@ impl Client {
 }
 
 async fn body(response: &mut reqwest::Response) -> Result<Bytes, Lost> {
+    if response.content_length().is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64) {
+        return Err(Lost::TooLarge);
+    }
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(lost)? {
         if body.len() + chunk.len() > BODY_BYTES_MAX {
-            return Err(Lost::Unanswered(format!("the response exceeds {BODY_BYTES_MAX} bytes")));
+            return Err(Lost::TooLarge);
         }
         if body.is_empty() && response.content_length() == Some(chunk.len() as u64) {
             return Ok(chunk);

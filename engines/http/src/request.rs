@@ -1,4 +1,5 @@
 use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -24,12 +25,20 @@ pub struct Request {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) effect: Effect,
+    pub(crate) within: Duration,
 }
 
 impl Request {
     /// A request without a body.
     pub fn new(method: Method, url: Url, effect: Effect) -> Self {
-        Self { method, url, headers: HeaderMap::new(), body: Bytes::new(), effect }
+        Self {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            effect,
+            within: Duration::MAX,
+        }
     }
 
     /// A `GET`, which only reads.
@@ -48,6 +57,13 @@ impl Request {
     pub fn body(mut self, media_type: &'static str, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self.header(CONTENT_TYPE, HeaderValue::from_static(media_type))
+    }
+
+    /// The same, but no attempt begins later than this from now: what it would do is then no longer right.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.within = time;
+        self
     }
 
     /// The same with one more header.

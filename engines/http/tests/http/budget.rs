@@ -5,6 +5,8 @@ use std::time::Duration;
 use keyward_engine::ErrorKind;
 use keyward_http::{Effect, Options, Request};
 use keyward_testkit::{HttpProxy, NetworkFault};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use crate::server::{OK, Server, nobody};
@@ -45,6 +47,39 @@ async fn a_pause_beyond_the_budget_ends_the_attempts_at_once() {
         assert!(started.elapsed() < SLACK, "{seconds}");
         assert_eq!(server.received(), 1, "{seconds}");
     }
+}
+
+#[tokio::test]
+async fn no_attempt_begins_after_the_time_of_its_request() {
+    let server = Server::answering(&[(429, &[], "later")]).await;
+    let started = Instant::now();
+    let request = write(server.address, Effect::WritesOnce).within(SHORT);
+    let error = failed(client(PATIENT).send(request).await);
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "nothing was done: {error}");
+    assert!(started.elapsed() < SHORT + SLACK);
+    assert!(server.received() >= 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_neither_read_nor_asked_for_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answering = tokio::spawn(async move {
+        let mut accepted = 0;
+        while let Ok((mut connection, _)) = listener.accept().await {
+            accepted += 1;
+            assert!(accepted <= 2, "asked again");
+            let mut request = [0; 1_024];
+            assert!(connection.read(&mut request).await.unwrap() > 0);
+            let head = "HTTP/1.1 200 OK\r\ncontent-length: 1000000000000\r\n\r\n";
+            connection.write_all(head.as_bytes()).await.unwrap();
+        }
+    });
+    let error = failed(client(PATIENT).send(Request::get(url(address))).await);
+    assert_eq!(error.kind(), ErrorKind::LimitExceeded, "{error}");
+    let error = failed(client(PATIENT).send(write(address, Effect::WritesOnce)).await);
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+    assert!(!answering.is_finished());
 }
 
 #[tokio::test]
