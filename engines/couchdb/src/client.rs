@@ -98,8 +98,8 @@ pub(crate) fn read<'r, T: Deserialize<'r>>(what: &str, response: &'r Response) -
     serde_json::from_slice(&response.body).map_err(|error| unreadable(what, error))
 }
 
-/// A segment of a path. All but the plainest characters are escaped: CouchDB takes `+` for a space.
-fn escaped(segment: &str) -> String {
+/// A segment of a path, or a value of a query. All but the plainest characters are escaped: CouchDB takes `+` for a space.
+pub(crate) fn escaped(segment: &str) -> String {
     let mut escaped = String::with_capacity(segment.len() + 16);
     for byte in segment.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {

@@ -61,10 +61,7 @@ impl CouchDb {
         let content = Content::put(put, self.now());
         match check.map(|check| check.expect) {
             None => self.write_unchecked(&id, &content).await,
-            Some(Expect::Version(version)) => match self.alive(&version) {
-                Some(base) => self.write_once(&id, Some(&base), &content).await,
-                None => Ok(Changed::Conflicted),
-            },
+            Some(Expect::Version(version)) => self.replace(&id, &version, &content).await,
             Some(Expect::Absent) => self.create(&id, &content).await,
         }
     }
@@ -73,10 +70,9 @@ impl CouchDb {
         let id = id_of(key);
         match check {
             None => self.write_unchecked(&id, &Content::Tombstone).await,
-            Some(Check { expect: Expect::Version(version), .. }) => match self.alive(&version) {
-                Some(base) => self.write_once(&id, Some(&base), &Content::Tombstone).await,
-                None => Ok(Changed::Conflicted),
-            },
+            Some(Check { expect: Expect::Version(version), .. }) => {
+                self.replace(&id, &version, &Content::Tombstone).await
+            }
             Some(check) => Ok(match self.holds(&check).await? {
                 true => Changed::Not,
                 false => Changed::Conflicted,
@@ -96,14 +92,30 @@ impl CouchDb {
         self.shared().clock.now()
     }
 
-    /// The revision that a version names; `None` if its entry has expired, or there never was such a one.
-    fn alive(&self, version: &Version) -> Option<Rev> {
-        let held = Held::parse(version)?;
-        (!held.is_expired(self.now())).then_some(held.rev)
+    /// Replaces the revision that a version names, unless its entry has expired or there never was such a one.
+    async fn replace(&self, id: &str, version: &Version, content: &Content) -> Result<Changed> {
+        let now = self.now();
+        let Some(held) = Held::parse(version).filter(|held| !held.is_expired(now)) else {
+            return Ok(Changed::Conflicted);
+        };
+        let left = held.expires.map(|end| Duration::try_from(end.duration_since(now)));
+        let left = left.and_then(Result::ok).unwrap_or(Duration::MAX);
+        self.write_within(left, id, Some(&held.rev), content).await
     }
 
     async fn write_once(&self, id: &str, base: Option<&Rev>, content: &Content) -> Result<Changed> {
-        let Written::Applied(rev) = write(&self.shared().client, id, base, content).await? else {
+        self.write_within(Duration::MAX, id, base, content).await
+    }
+
+    async fn write_within(
+        &self,
+        within: Duration,
+        id: &str,
+        base: Option<&Rev>,
+        content: &Content,
+    ) -> Result<Changed> {
+        let client = &self.shared().client;
+        let Written::Applied(rev) = write(client, id, base, content, within).await? else {
             return Ok(Changed::Conflicted);
         };
         let mut expiring = self.shared().expiring();
@@ -161,21 +173,29 @@ impl CouchDb {
         Err(contended(id))
     }
 
-    /// Deletes some documents whose entries have expired. What fails is left for later, and for those who read it.
-    pub(crate) async fn reclaim(&self) {
+    /// Begins to delete some documents whose entries have expired, beside the commit and not in its way.
+    pub(crate) fn reclaim_if_due(&self) {
         let due = self.shared().expiring().take(self.now(), RECLAIMED_MAX);
-        if due.is_empty() {
-            return;
+        if !due.is_empty() {
+            let this = self.clone();
+            tokio::spawn(async move { this.reclaim(due).await });
         }
+    }
+
+    async fn reclaim(&self, due: Vec<(String, Held)>) {
         // Whatever was written since has another revision, and stays.
         let tombstones: Vec<_> = due
             .iter()
-            .map(|(id, rev)| json!({"_id": id, "_rev": rev.as_str(), "_deleted": true}))
+            .map(|(id, held)| json!({"_id": id, "_rev": held.rev.as_str(), "_deleted": true}))
             .collect();
         let client = &self.shared().client;
         let url = client.url(&["_bulk_docs"], "");
         let request = Request::new(Method::POST, url, Effect::WritesOnce);
-        let _ = client.send(request.json(json!({"docs": tombstones}).to_string())).await;
+        let sent = client.send(request.json(json!({"docs": tombstones}).to_string())).await;
+        // A server that is away is asked again later.
+        if sent.is_err() {
+            self.shared().expiring().give_back(due);
+        }
     }
 }
 

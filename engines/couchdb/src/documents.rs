@@ -15,7 +15,7 @@ use crate::error::{is_absent, unreadable};
 use crate::fields::{document, to_send};
 use crate::list::{LIST_ROWS_MAX, list};
 use crate::number::{inexact, means_the_same};
-use crate::read::{ALL_DOCS, ByIds, DOCUMENTS_MAX, Rows};
+use crate::read::{ALL_DOCS, ByIds, DOCUMENTS_MAX, Rows, is_too_large};
 
 /// CouchDB's default for the largest document. A server may have another one.
 const DOCUMENT_BYTES_MAX: usize = 8_000_000;
@@ -52,17 +52,11 @@ struct Revisions {
 }
 
 impl Ancestry {
-    /// Whether it directly follows a revision, or is the first one.
-    fn follows(&self, base: Option<&str>) -> bool {
-        match base {
-            None => self.revisions.start == 1,
-            Some(base) => {
-                let parent = self.revisions.ids.get(1);
-                let parent =
-                    parent.map(|id| format!("{}-{id}", self.revisions.start.saturating_sub(1)));
-                parent.as_deref() == Some(base)
-            }
-        }
+    /// Whether it directly follows a revision.
+    fn follows(&self, base: &str) -> bool {
+        let parent = self.revisions.ids.get(1);
+        let parent = parent.map(|id| format!("{}-{id}", self.revisions.start.saturating_sub(1)));
+        parent.as_deref() == Some(base)
     }
 }
 
@@ -85,9 +79,17 @@ impl CouchDbDocuments {
 
     async fn read_many(&self, ids: &[String]) -> Result<Vec<Option<Document>>> {
         let query = ByIds { keys: ids, include_docs: true };
-        let response = self.client.ask(&ALL_DOCS, &query).await?;
+        let response = match self.client.ask(&ALL_DOCS, &query).await {
+            Err(error) if is_too_large(&error) && ids.len() > 1 => {
+                let (first, rest) = ids.split_at(ids.len() / 2);
+                let mut documents = Box::pin(self.read_many(first)).await?;
+                documents.extend(Box::pin(self.read_many(rest)).await?);
+                return Ok(documents);
+            }
+            response => response?,
+        };
         if response.status != StatusCode::OK {
-            return Err(self.client.refused(&response));
+            return Err(refused(&self.client, &response));
         }
         let found: Rows<'_> = read("_all_docs", &response)?;
         if found.rows.len() != ids.len() {
@@ -155,7 +157,7 @@ impl CouchDbDocuments {
                 _ if response.resent => {
                     unknown("an answer was lost, and the next one was a refusal")
                 }
-                _ => return Err(self.client.refused(&response)),
+                _ => return Err(refused(&self.client, &response)),
             },
             Err(error) if base.is_some() || error.kind() != ErrorKind::OutcomeUnknown => {
                 return Err(error);
@@ -171,13 +173,14 @@ impl CouchDbDocuments {
     /// What became of a write whose answer was lost, if the document tells.
     ///
     /// CouchDB computes a revision from the one before it and the content. So the same content on the same revision is
-    /// the same write, whoever sent it.
+    /// the same write, whoever sent it. A new document tells nothing: somebody else may have created an equal one.
     async fn settled(
         &self,
         id: &str,
         base: Option<&str>,
         fields: Option<&Json>,
     ) -> Result<Option<Swapped>> {
+        let Some(base) = base else { return Ok(None) };
         let url = self.client.url(&[id], "open_revs=all&revs=true");
         let response = self.client.send(Request::get(url)).await?;
         if response.status != StatusCode::OK {
@@ -199,15 +202,16 @@ impl CouchDbDocuments {
                     !ancestry.deleted && means_the_same(read.fields.as_str(), fields.as_str())
                 }
             };
-            // A new document may also follow one that was deleted.
-            if is_written && (base.is_none() || ancestry.follows(base)) {
-                let revision = if fields.is_some() { ancestry.rev.into() } else { "".into() };
-                return Ok(Some(Swapped::Applied { revision }));
+            if !ancestry.follows(base) {
+                continue;
             }
-            // Somebody else replaced that revision, so this write never will.
-            if base.is_some() && ancestry.follows(base) {
-                return Ok(Some(Swapped::Conflicted));
-            }
+            // Otherwise somebody else replaced that revision, so this write never will.
+            return Ok(Some(match is_written {
+                true => Swapped::Applied {
+                    revision: if fields.is_some() { ancestry.rev.into() } else { "".into() },
+                },
+                false => Swapped::Conflicted,
+            }));
         }
         Ok(None)
     }
@@ -229,6 +233,18 @@ impl CouchDbDocuments {
 /// With a revision to replace, whichever of several requests arrives first is carried out, and the others conflict.
 fn effect(base: Option<&str>) -> Effect {
     if base.is_some() { Effect::WritesOnce } else { Effect::Writes }
+}
+
+/// How to get the database or the views that are missing.
+pub(crate) const PREPARE: &str = "Run keyward agent prepare --plan to see what is missing, and --apply to create it; no documents are changed by it.";
+
+/// The error of a response that says that nothing was done.
+pub(crate) fn refused(client: &Client, response: &Response) -> Error {
+    let error = client.refused(response);
+    match error.kind() {
+        ErrorKind::Misplaced => error.advise(PREPARE),
+        _ => error,
+    }
 }
 
 fn unknown(why: &str) -> Error {

@@ -1,15 +1,18 @@
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use keyward_changes::Changes;
 use keyward_engine::{
-    BoxFuture, Capabilities, Clock, Commit, Consistency, Engine, Entry, Error, ErrorKind, Outcome,
-    Page, Result, Scan, Stats, SystemClock,
+    BoxFuture, BoxStream, Capabilities, Clock, Commit, Consistency, Engine, Entry, Error,
+    ErrorKind, Event, Outcome, Page, Result, Revision, Scan, Stats, SystemClock,
 };
 use keyward_http::{Effect, Method, Request, StatusCode};
 use keyward_key::{Key, KeyRange};
 use serde::Deserialize;
 
 use crate::Options;
+use crate::changes::Feed;
 use crate::client::{Client, read};
 use crate::expiring::Expiring;
 
@@ -17,15 +20,21 @@ use crate::expiring::Expiring;
 const LAG: Duration = Duration::from_secs(5);
 
 /// A store in a database of CouchDB. Clones share its connections.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct CouchDb(Arc<Shared>);
 
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub client: Client,
     pub clock: Box<dyn Clock>,
     capabilities: Capabilities,
     expiring: Mutex<Expiring>,
+    changes: Changes<Feed>,
+}
+
+impl fmt::Debug for CouchDb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CouchDb").field(&self.0.client).finish()
+    }
 }
 
 impl Shared {
@@ -149,8 +158,9 @@ impl CouchDb {
             capabilities.compare = false;
             capabilities.consistency = Consistency::Eventual { lag: LAG };
         }
+        let changes = Changes::new(Feed::new(client.clone(), options.http.answer_timeout));
         let expiring = Mutex::default();
-        Ok(Self(Arc::new(Shared { client, clock, capabilities, expiring })))
+        Ok(Self(Arc::new(Shared { client, clock, capabilities, expiring, changes })))
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -184,9 +194,13 @@ impl Engine for CouchDb {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
         Box::pin(async {
             let outcome = self.apply(commit).await?;
-            self.reclaim().await;
+            self.reclaim_if_due();
             Ok(outcome)
         })
+    }
+
+    fn watch(&self, range: KeyRange, since: Option<Revision>) -> BoxStream<'static, Result<Event>> {
+        self.0.changes.watch(range, since)
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {

@@ -41,15 +41,24 @@ impl Expiring {
     }
 
     /// Takes out some documents whose end has come, each with the revision that expired.
-    pub fn take(&mut self, now: Timestamp, max: usize) -> Vec<(String, Rev)> {
+    pub fn take(&mut self, now: Timestamp, max: usize) -> Vec<(String, Held)> {
         let mut taken = Vec::new();
         while taken.len() < max && self.due.first().is_some_and(|(at, _)| *at <= now) {
             let Some((_, id)) = self.due.pop_first() else { break };
-            if let Some((_, rev)) = self.known.remove(&id) {
-                taken.push((id, rev));
+            if let Some((at, rev)) = self.known.remove(&id) {
+                taken.push((id, Held { rev, expires: Some(at) }));
             }
         }
         taken
+    }
+
+    /// Notes again what was taken out, unless more is known of it since.
+    pub fn give_back(&mut self, taken: Vec<(String, Held)>) {
+        for (id, held) in taken {
+            if !self.known.contains_key(&id) {
+                self.note(id, &held);
+            }
+        }
     }
 }
 
@@ -82,9 +91,21 @@ mod tests {
         expiring.forget("d");
         expiring.forget("never known");
         assert_eq!(expiring.take(at(2), 10), []);
-        assert_eq!(expiring.take(at(9), 1), [("b".to_owned(), held(1, None).rev)]);
-        assert_eq!(expiring.take(at(9), 10), [("a".to_owned(), held(2, None).rev)]);
+        assert_eq!(expiring.take(at(9), 1), [("b".to_owned(), held(1, Some(3)))]);
+        assert_eq!(expiring.take(at(9), 10), [("a".to_owned(), held(2, Some(4)))]);
         assert_eq!(expiring.take(at(9), 10), []);
+    }
+
+    #[test]
+    fn what_could_not_be_deleted_is_taken_again() {
+        let mut expiring = Expiring::default();
+        expiring.note("a".to_owned(), &held(1, Some(1)));
+        expiring.note("b".to_owned(), &held(1, Some(1)));
+        let taken = expiring.take(at(9), 10);
+        expiring.note("b".to_owned(), &held(2, Some(7)));
+        expiring.give_back(taken);
+        let again = [("a".to_owned(), held(1, Some(1))), ("b".to_owned(), held(2, Some(7)))];
+        assert_eq!(expiring.take(at(9), 10), again);
     }
 
     #[test]

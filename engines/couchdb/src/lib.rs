@@ -27,13 +27,15 @@
 //! - `mark` is random and new with every write. It makes every `_rev` unique, as CouchDB computes it from the
 //!   document, and tells after a lost answer whether a write was this one.
 //!
-//! # Why it cannot be watched
+//! # Watching
 //!
 //! CouchDB's `_changes` is a feed of documents, and not of commits: it tells only the last change of each document, a
 //! write is not told its place in it, and places are opaque texts that a cluster gives in another order to every
-//! reader. A [`Revision`](keyward_engine::Revision) is a number that every reader agrees on, one for each commit, and that
-//! a commit is told. Nothing makes the one of the other without a counter that every commit would have to add to.
+//! reader. A [`Revision`](keyward_engine::Revision) is a number that every reader agrees on. So each process follows the
+//! feed once, and numbers the changes for its own watches (`keyward-changes`): they are
+//! [`Live`](keyward_engine::WatchSupport::Live). The documents of another program are not watched.
 
+mod changes;
 mod client;
 mod commit;
 mod design;

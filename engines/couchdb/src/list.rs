@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, read};
 use crate::design::{BY_USER, BY_USER_NAMESPACE};
+use crate::documents::{PREPARE, refused};
 use crate::fields::document;
-use crate::read::DOCUMENTS_MAX;
+use crate::read::{DOCUMENTS_MAX, is_too_large};
 
 /// How many rows a page has at most. One with documents has fewer.
 pub(crate) const LIST_ROWS_MAX: usize = 1_000;
@@ -52,16 +53,23 @@ pub(crate) async fn list(client: &Client, list: &DocumentList) -> Result<Documen
         Error::new(ErrorKind::Invalid, "the cursor is not of a list of CouchDB documents")
     })?;
     let most = if list.with_documents { DOCUMENTS_MAX } else { LIST_ROWS_MAX };
-    let limit = list.limit.clamp(1, most) + usize::from(after.is_some());
-    let query = Query {
-        startkey: &key,
-        endkey: &key,
-        startkey_docid: after,
-        limit,
-        include_docs: list.with_documents,
-        reduce: false,
+    let mut rows = list.limit.clamp(1, most);
+    let (limit, response) = loop {
+        // The last row of the page before comes again.
+        let limit = rows + usize::from(after.is_some());
+        let query = Query {
+            startkey: &key,
+            endkey: &key,
+            startkey_docid: after,
+            limit,
+            include_docs: list.with_documents,
+            reduce: false,
+        };
+        match client.ask(&view.path(), &query).await {
+            Err(error) if is_too_large(&error) && rows > 1 => rows /= 2,
+            response => break (limit, response?),
+        }
     };
-    let response = client.ask(&view.path(), &query).await?;
     match response.status {
         StatusCode::OK => {}
         StatusCode::NOT_FOUND => {
@@ -70,11 +78,9 @@ pub(crate) async fn list(client: &Client, list: &DocumentList) -> Result<Documen
                 client.shown(),
                 view.name
             );
-            return Err(Error::new(ErrorKind::Misplaced, message).advise(
-                "Create the design document of the layout first; no documents are changed by it.",
-            ));
+            return Err(Error::new(ErrorKind::Misplaced, message).advise(PREPARE));
         }
-        _ => return Err(client.refused(&response)),
+        _ => return Err(refused(client, &response)),
     }
     let found: Rows<'_> = read(view.name, &response)?;
     let mut page = DocumentPage::default();

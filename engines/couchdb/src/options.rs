@@ -110,7 +110,7 @@ impl Options {
             consistency: Consistency::Strong,
             compare: true,
             add: false,
-            watch: WatchSupport::Unsupported,
+            watch: WatchSupport::Live,
             expiry: ExpirySupport::Supported {
                 granularity: Duration::from_millis(1),
                 ttl_min: Duration::from_millis(1),
@@ -170,9 +170,16 @@ fn database_name(encoded: &str) -> Result<String> {
         }
         return Ok(name);
     }
-    Err(invalid(format!(
-        "the name of a CouchDB database must begin with a lowercase letter and have at most {NAME_BYTES_MAX} lowercase letters, digits and characters of _$()+-/, not {name:?}"
-    )))
+    let rule = format!(
+        "the name of a CouchDB database must begin with a lowercase letter and have at most {NAME_BYTES_MAX} lowercase letters, digits and characters of _$()+-/"
+    );
+    // Before an @ stands a password whose slash is not escaped.
+    Err(match name.contains('@') {
+        true => invalid(rule).advise(
+            "Percent-encode the user and the password in the URL: / is %2F, @ is %40, : is %3A.",
+        ),
+        false => invalid(format!("{rule}, not {name:?}")),
+    })
 }
 
 fn decoded(text: &str) -> Result<String> {
@@ -257,6 +264,8 @@ mod tests {
             "couchdb://ann:s3cret@h",
             "couchdb://ann:s3cret%2@h/db",
             "couchdb://ann:s3cret%2@h/DB",
+            "couchdb://ann:/s3cret@h/db",
+            "couchdb://ann:1/s3cret@h/db",
             "couchdb://ann:s3cret@h:port/db",
             "couchdb://ann:s3cret@h/db?x=1",
         ] {

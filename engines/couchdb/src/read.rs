@@ -1,5 +1,5 @@
 use jiff::Timestamp;
-use keyward_engine::{Cursor, Entry, Order, Page, Result, Row, Scan, Want};
+use keyward_engine::{Cursor, Entry, Error, ErrorKind, Order, Page, Result, Row, Scan, Want};
 use keyward_http::{Request, StatusCode};
 use keyward_key::{Key, KeyRange};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::error::{is_absent, unreadable};
 use crate::rev::{Held, Rev};
 
 pub(crate) const ALL_DOCS: [&str; 1] = ["_all_docs"];
-/// How many whole documents are asked for at once: as many of the largest fit into memory.
+/// How many whole documents are asked for at once. If they are too large together, fewer are.
 pub(crate) const DOCUMENTS_MAX: usize = 100;
 /// How many ids are asked for at once.
 const IDS_MAX: usize = 5_000;
@@ -69,6 +69,11 @@ impl IdRow<'_> {
         let is_deleted = self.value.as_ref().is_some_and(|value| value.deleted);
         self.doc.filter(|_| !is_deleted).map(RawValue::get).filter(|text| *text != "null")
     }
+}
+
+/// Whether less must be asked for at once.
+pub(crate) fn is_too_large(error: &Error) -> bool {
+    error.kind() == ErrorKind::LimitExceeded
 }
 
 /// The last revision of a document.
@@ -132,7 +137,15 @@ impl CouchDb {
         let ids: Vec<String> = keys.iter().map(id_of).collect();
         let client = &self.shared().client;
         let query = ByIds { keys: &ids, include_docs: true };
-        let response = client.ask(&ALL_DOCS, &query).await?;
+        let response = match client.ask(&ALL_DOCS, &query).await {
+            Err(error) if is_too_large(&error) && keys.len() > 1 => {
+                let (first, rest) = keys.split_at(keys.len() / 2);
+                let mut entries = Box::pin(self.entries_of(first)).await?;
+                entries.extend(Box::pin(self.entries_of(rest)).await?);
+                return Ok(entries);
+            }
+            response => response?,
+        };
         if response.status != StatusCode::OK {
             return Err(client.refused(&response));
         }
@@ -164,7 +177,7 @@ impl CouchDb {
     pub(crate) async fn page(&self, scan: &Scan) -> Result<Page> {
         let range = scan.remaining();
         let descending = scan.order == Order::Descending;
-        let limit = scan.limit.min(DOCUMENTS_MAX);
+        let mut limit = scan.limit.min(DOCUMENTS_MAX);
         let (mut low, mut high) = id_bounds(&range);
         while low < high {
             // Descending, CouchDB begins with the higher bound itself, which does not belong to the range.
@@ -181,7 +194,13 @@ impl CouchDb {
                 conflicts: false,
             };
             let client = &self.shared().client;
-            let response = client.ask(&ALL_DOCS, &query).await?;
+            let response = match client.ask(&ALL_DOCS, &query).await {
+                Err(error) if is_too_large(&error) && limit > 1 => {
+                    limit /= 2;
+                    continue;
+                }
+                response => response?,
+            };
             if response.status != StatusCode::OK {
                 return Err(client.refused(&response));
             }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::client::read;
 use crate::document::{entry, id_bounds, key_of};
 use crate::engine::CouchDb;
-use crate::read::{ALL_DOCS, ByRange, DOCUMENTS_MAX, Rows};
+use crate::read::{ALL_DOCS, ByRange, DOCUMENTS_MAX, Rows, is_too_large};
 
 /// How many documents a message names.
 const NAMED_MAX: usize = 10;
@@ -49,18 +49,25 @@ impl CouchDb {
     pub(crate) async fn examine(&self, range: &KeyRange) -> Result<()> {
         let (mut low, high) = id_bounds(range);
         let (mut conflicts, mut damaged) = (Flaws::default(), Flaws::default());
+        let mut limit = DOCUMENTS_MAX;
         while low < high {
             let query = ByRange {
                 startkey: &low,
                 endkey: &high,
                 inclusive_end: false,
                 descending: false,
-                limit: DOCUMENTS_MAX,
+                limit,
                 include_docs: true,
                 conflicts: true,
             };
             let client = &self.shared().client;
-            let response = client.ask(&ALL_DOCS, &query).await?;
+            let response = match client.ask(&ALL_DOCS, &query).await {
+                Err(error) if is_too_large(&error) && limit > 1 => {
+                    limit /= 2;
+                    continue;
+                }
+                response => response?,
+            };
             if response.status != StatusCode::OK {
                 return Err(client.refused(&response));
             }
@@ -92,7 +99,7 @@ impl CouchDb {
                 }
             }
             match found.rows.last().and_then(|row| row.id.as_deref()) {
-                Some(id) if found.rows.len() == DOCUMENTS_MAX => low = format!("{id}\0"),
+                Some(id) if found.rows.len() == limit => low = format!("{id}\0"),
                 _ => break,
             }
         }

@@ -1,5 +1,7 @@
 //! One write of one document, and what became of it.
 
+use std::time::Duration;
+
 use keyward_engine::{ErrorKind, Result};
 use keyward_http::{Effect, Method, Request, Response, StatusCode};
 use serde::Deserialize;
@@ -56,16 +58,18 @@ impl LeafDocument {
 ///
 /// With a revision to replace, the request is sent again after a lost answer: whichever arrives first is carried out,
 /// and the others conflict, as the revision is no longer the last one. Without, a second request could create the
-/// document anew after somebody deleted it in between; so it is sent once, and read afterwards.
+/// document anew after somebody deleted it in between; so it is sent once, and read afterwards. `within` is for how
+/// long the revision to replace has not expired: after it, the write is not sent again.
 pub(crate) async fn write(
     client: &Client,
     id: &str,
     base: Option<&Rev>,
     content: &Content,
+    within: Duration,
 ) -> Result<Written> {
     let mark = new_mark()?;
     let effect = if base.is_some() { Effect::WritesOnce } else { Effect::Writes };
-    let request = Request::new(Method::PUT, client.url(&[id], ""), effect);
+    let request = Request::new(Method::PUT, client.url(&[id], ""), effect).within(within);
     let sent = client.send(request.json(encode(&content.body(base, &mark))?)).await;
     let unknown = match sent {
         Ok(response) => match response.status {

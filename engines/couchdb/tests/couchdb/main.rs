@@ -14,3 +14,4 @@ mod order;
 mod preparing;
 mod round_trips;
 mod server;
+mod watching;
