@@ -17,7 +17,7 @@ const SNAPSHOTS_MAX: usize = 16;
 const DOING: &str = "cannot read";
 
 /// What is there, by place.
-type Found = HashMap<Place, Item>;
+pub(crate) type Found = HashMap<Place, Item>;
 
 impl DynamoDb {
     pub(crate) async fn read(&self, key: &Key) -> Result<Option<Entry>> {
@@ -113,7 +113,7 @@ impl DynamoDb {
     }
 
     /// The items at some places, each as it is when it is read.
-    async fn batch(&self, places: &[Place], attributes: Option<&str>) -> Result<Found> {
+    pub(crate) async fn batch(&self, places: &[Place], attributes: Option<&str>) -> Result<Found> {
         let table = &self.client().options.table;
         let mut found = Found::new();
         let mut left: Vec<Item> = places.iter().map(item::at).collect();

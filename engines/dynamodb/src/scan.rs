@@ -7,7 +7,7 @@ use keyward_key::{Key, KeyRange};
 
 use crate::engine::DynamoDb;
 use crate::item::{self, Item, Stored};
-use crate::layout::{self, PARTITION, Place, SORT, Span};
+use crate::layout::{self, Layout, PARTITION, Place, SORT, Span};
 
 /// How many roots are read at the same time at most, once the first ones had little.
 const TOGETHER_MAX: usize = 16;
@@ -16,6 +16,8 @@ const ROOTS_MAX: usize = 128;
 /// After how many bytes of values a page ends. One request gives a megabyte.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 const DOING: &str = "cannot scan";
+/// What separates the segments of an encoded key.
+const SEPARATOR: u8 = 0x00;
 
 /// The rows of one request.
 struct Part {
@@ -64,7 +66,7 @@ impl DynamoDb {
                     return Ok(page);
                 }
                 read += 1;
-                page.next = Some(after_root(root, scan.order));
+                page.next = Some(after_root(root, layout, scan.order));
             }
             together = (together * 2).min(TOGETHER_MAX);
         }
@@ -81,6 +83,7 @@ impl DynamoDb {
             let request = self.query(layout::ROOTS, &span, order);
             request.limit(i32::try_from(ROOTS_MAX).unwrap_or(i32::MAX)).send()
         };
+        let now = self.client().clock.now();
         let answer = self.client().send(DOING, request).await?;
         let more = answer.last_evaluated_key.is_some();
         let items = answer.items.unwrap_or_default();
@@ -90,7 +93,7 @@ impl DynamoDb {
             root.map(<[u8]>::to_vec).ok_or_else(|| item::corrupt("a row of roots has no root"))
         });
         let roots = roots.collect::<Result<Vec<_>>>()?;
-        self.roots().add(roots.iter().map(Vec::as_slice));
+        self.roots().confirm(roots.iter().map(Vec::as_slice), now);
         Ok((roots, more))
     }
 
@@ -190,11 +193,19 @@ fn row(item: &Item, want: Want) -> Result<Row> {
     Ok(Row { key, entry })
 }
 
+/// Whether a root has fewer segments than roots have: a key that is too short to be split.
+fn is_short(root: &[u8], layout: Layout) -> bool {
+    root.iter().filter(|byte| **byte == SEPARATOR).count() + 1 < layout.segments
+}
+
 /// The cursor between a root and the next.
-fn after_root(root: &[u8], order: Order) -> Cursor {
+fn after_root(root: &[u8], layout: Layout, order: Order) -> Cursor {
     match order {
+        // Such a root has one key, itself. The roots that begin with it come next: they have more segments.
+        Order::Ascending if is_short(root, layout) => Cursor::new(root.to_vec()),
         // Above every key of the root, and below every other: 0x01 follows the separator.
         Order::Ascending => Cursor::new([root, &[0x01]].concat()),
+        // The root itself is its smallest key.
         Order::Descending => Cursor::new(root.to_vec()),
     }
 }

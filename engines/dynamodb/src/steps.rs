@@ -70,6 +70,22 @@ impl Step<'_> {
         }
     }
 
+    /// Whether it expects an entry that has a version.
+    pub(crate) fn expects_version(&self) -> bool {
+        matches!(self.check, Some((_, Expect::Version(_))))
+    }
+
+    /// Whether what is there is what the check expects, but has expired.
+    pub(crate) fn has_expired(&self, found: &Item, now_ms: i64) -> bool {
+        let stored = Stored(found);
+        match self.check {
+            Some((_, Expect::Version(version))) => {
+                !stored.is_present(now_ms) && stored.version() == Some(version.to_string().as_str())
+            }
+            Some((_, Expect::Absent)) | None => false,
+        }
+    }
+
     /// Takes note of what a number is to be added to, after adding blindly failed.
     pub(crate) fn add_over(&mut self, found: Item, now_ms: i64) -> Result<()> {
         let Some(Write::Add(key, amount)) = self.write else {

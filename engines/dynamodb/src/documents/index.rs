@@ -126,7 +126,7 @@ impl DynamoDbDocuments {
             sort: None,
             others: vec![(OWNER, ScalarAttributeType::S), (GROUP, ScalarAttributeType::S)],
         };
-        self.client.create_table(key, vec![index]).await
+        self.client.create_table(key, vec![index], None).await
     }
 
     async fn create_index(&self) -> Result<()> {

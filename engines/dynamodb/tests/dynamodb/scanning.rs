@@ -1,7 +1,12 @@
 //! Scans over many partitions.
 
-use keyward_engine::{Commit, Order, Scan};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::ScalarAttributeType;
+use keyward_dynamodb::{DynamoDb, Options};
+use keyward_engine::{Commit, ErrorKind, Order, Scan, Store};
 use keyward_key::{Key, KeyRange};
+use keyward_testkit::TestClock;
 
 use crate::server::{Fresh, bytes, key, put, runtime};
 
@@ -70,5 +75,59 @@ fn every_entry_has_a_row_of_its_root_before_it_is_seen() {
         assert_eq!(roots().await, 2);
         store.delete(key("c:d")).await.unwrap();
         assert_eq!(roots().await, 2, "roots stay");
+    });
+}
+
+#[test]
+fn a_key_that_is_too_short_to_be_split_hides_nothing_below_it() {
+    runtime().block_on(async {
+        let fresh = Fresh::store_table().await;
+        let options = Options { partition_segments: Some(2), ..fresh.options() };
+        let store = Store::new(DynamoDb::open_with(options, TestClock::new()).await.unwrap());
+        // A page has at most 128 roots. Going up and going down, the last of the first page is `a`, and then `m`.
+        let mut keys: Vec<Key> = ["a", "a:", "a:b", "a:b:c", "a:c", "m"].map(key).into();
+        keys.extend((0..127).map(|n| key(&format!("A:{n:03}"))));
+        keys.extend((0..122).map(|n| key(&format!("b:{n:03}"))));
+        keys.extend((0..127).map(|n| key(&format!("n:{n:03}:row"))));
+        for some in keys.chunks(50) {
+            let commit =
+                some.iter().fold(Commit::new(), |commit, key| commit.put(key.clone(), put("1")));
+            assert!(store.commit(commit).await.unwrap().is_applied());
+        }
+        keys.sort();
+        assert_eq!(keys.iter().position(|it| *it == key("a")), Some(127));
+        for limit in [1_000, 128, 3] {
+            assert_eq!(all(&store, Order::Ascending, limit).await, keys, "by {limit}");
+            let mut down = all(&store, Order::Descending, limit).await;
+            down.reverse();
+            assert_eq!(down, keys, "by {limit}, down");
+        }
+    });
+}
+
+/// The rows of roots are gone with the table, and a process that knew them writes them again.
+#[test]
+fn a_table_that_is_made_again_gets_its_roots_again() {
+    runtime().block_on(async {
+        let fresh = Fresh::store_table().await;
+        let clock = TestClock::new();
+        let store = Store::new(DynamoDb::open_with(fresh.options(), clock.clone()).await.unwrap());
+        let key_of_store = [("p", ScalarAttributeType::B), ("s", ScalarAttributeType::B)];
+        let put_and_scan = || async {
+            store.put(key("a:b"), put("1")).await.unwrap();
+            assert_eq!(all(&store, Order::Ascending, 10).await, [key("a:b")]);
+        };
+        put_and_scan().await;
+        // Nothing was asked of it meanwhile.
+        fresh.remove().await;
+        fresh.create(&key_of_store).await;
+        clock.advance(Duration::from_secs(10));
+        put_and_scan().await;
+        // Something was, and found no table.
+        fresh.remove().await;
+        let error = store.put(key("a:b"), put("1")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Misplaced, "{error}");
+        fresh.create(&key_of_store).await;
+        put_and_scan().await;
     });
 }

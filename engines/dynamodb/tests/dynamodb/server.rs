@@ -84,6 +84,11 @@ impl Fresh {
         request.send().await.unwrap();
     }
 
+    /// Removes the table, as somebody else would.
+    pub async fn remove(&self) {
+        raw().delete_table().table_name(&self.table).send().await.unwrap();
+    }
+
     pub fn options(&self) -> Options {
         self.options_through(address())
     }

@@ -1,7 +1,9 @@
 //! Refusals of DynamoDB's own, as a proxy gives them.
 
+use std::time::Duration;
+
 use keyward_dynamodb::{DynamoDb, DynamoDbDocuments};
-use keyward_engine::{Documents, ErrorKind, Store};
+use keyward_engine::{Commit, Documents, ErrorKind, Expect, Expiry, Outcome, Store};
 use keyward_testkit::{HttpProxy, NetworkFault, TestClock};
 
 use crate::server::{Fresh, address, json, key, put, putting, runtime};
@@ -35,6 +37,90 @@ fn throttled_requests_are_sent_again_within_the_budget() {
             let entry = store.get(&key("a")).await.unwrap().unwrap();
             assert_eq!(entry.value.as_integer(), Some(n as i64));
         }
+    });
+}
+
+/// Lets an operation meet refusals only, and time pass after some of them.
+async fn delayed<T>(
+    proxy: &HttpProxy,
+    clock: &TestClock,
+    by: Duration,
+    operation: impl Future<Output = T>,
+) -> T {
+    let before = proxy.requests();
+    let later = async {
+        while proxy.requests() < before + 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        clock.advance(by);
+        proxy.heal();
+    };
+    tokio::join!(operation, later).0
+}
+
+#[test]
+fn what_expires_while_a_commit_is_throttled_has_expired_for_it() {
+    const TTL: Duration = Duration::from_secs(60);
+    runtime().block_on(async {
+        let (proxy, fresh) = (HttpProxy::start(address()).await, Fresh::store_table().await);
+        let (clock, options) = (TestClock::new(), fresh.options_through(proxy.address()));
+        let store = Store::new(DynamoDb::open_with(options, clock.clone()).await.unwrap());
+        let ending = || put("40").expiring(Expiry::After(TTL));
+        for refusal in THROTTLED {
+            let version = store.put(key("lease"), ending()).await.unwrap();
+            let checked = Commit::new()
+                .check(key("lease"), Expect::Version(version))
+                .put(key("guarded"), put("1"));
+            proxy.fail_always(NetworkFault::Refuse(400, refusal));
+            let outcome = delayed(&proxy, &clock, TTL, store.commit(checked)).await;
+            assert_eq!(outcome.unwrap(), Outcome::Conflicted { failed: vec![0] }, "{refusal}");
+            assert_eq!(store.get(&key("guarded")).await.unwrap(), None);
+
+            store.put(key("number"), ending()).await.unwrap();
+            proxy.fail_always(NetworkFault::Refuse(400, refusal));
+            let added = store.commit(Commit::new().add(key("number"), 2));
+            assert!(delayed(&proxy, &clock, TTL, added).await.unwrap().is_applied());
+            let entry = store.get(&key("number")).await.unwrap().unwrap();
+            assert_eq!(entry.value.as_integer(), Some(2), "{refusal}");
+        }
+    });
+}
+
+#[test]
+fn a_commit_in_doubt_is_not_sent_again_once_what_it_expects_has_expired() {
+    const TTL: Duration = Duration::from_secs(60);
+    runtime().block_on(async {
+        let (proxy, fresh) = (HttpProxy::start(address()).await, Fresh::store_table().await);
+        let (clock, options) = (TestClock::new(), fresh.options_through(proxy.address()));
+        let store = Store::new(DynamoDb::open_with(options, clock.clone()).await.unwrap());
+        let lease = || async {
+            let ending = put("1").expiring(Expiry::After(TTL));
+            let version = store.put(key("lease"), ending).await.unwrap();
+            Commit::new().check(key("lease"), Expect::Version(version))
+        };
+        // It may be on its way. If it is not, nothing may be done by now.
+        let checked = lease().await.put(key("guarded"), put("1"));
+        proxy.fail_next(NetworkFault::CutBefore);
+        proxy.fail_always(NetworkFault::Refuse(400, THROTTLED[0]));
+        let error = delayed(&proxy, &clock, TTL, store.commit(checked)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+        assert!(error.message().contains("expired"), "{error}");
+        assert_eq!(store.get(&key("guarded")).await.unwrap(), None);
+
+        // What it wrote tells that it was done, whatever has expired since.
+        let checked = lease().await.put(key("guarded"), put("2"));
+        proxy.fail_next(NetworkFault::CutAfter);
+        proxy.fail_always(NetworkFault::Refuse(400, THROTTLED[0]));
+        let outcome = delayed(&proxy, &clock, TTL, store.commit(checked)).await.unwrap();
+        let entry = store.get(&key("guarded")).await.unwrap().unwrap();
+        assert_eq!(outcome.versions().unwrap(), [Some(entry.version)]);
+
+        // As long as nothing has expired, it is sent again.
+        let checked = lease().await.put(key("guarded"), put("3"));
+        proxy.fail_next(NetworkFault::CutBefore);
+        proxy.fail_always(NetworkFault::Refuse(400, THROTTLED[0]));
+        let outcome = delayed(&proxy, &clock, TTL / 2, store.commit(checked)).await.unwrap();
+        assert!(outcome.is_applied());
     });
 }
 
