@@ -28,6 +28,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) sdk: aws_sdk_dynamodb::Client,
+    /// The same connections, for the table's stream.
+    pub(crate) streams: aws_sdk_dynamodbstreams::Client,
     pub(crate) options: Arc<Options>,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -64,8 +66,10 @@ impl Client {
         if let Some(endpoint) = &options.endpoint {
             loader = loader.endpoint_url(endpoint);
         }
-        let sdk = aws_sdk_dynamodb::Client::new(&loader.load().await);
-        Ok(Self { sdk, options: Arc::new(options), clock })
+        let config = loader.load().await;
+        let sdk = aws_sdk_dynamodb::Client::new(&config);
+        let streams = aws_sdk_dynamodbstreams::Client::new(&config);
+        Ok(Self { sdk, streams, options: Arc::new(options), clock })
     }
 
     /// The time by the process's clock, as whole milliseconds: as fine as ends of entries are stored.

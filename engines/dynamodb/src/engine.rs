@@ -1,17 +1,21 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::join;
+use futures_util::stream;
+use keyward_changes::Changes;
 use keyward_engine::{
-    BoxFuture, Capabilities, Clock, Commit, Engine, Entry, Error, ErrorKind, Outcome, Page, Result,
-    Scan, Stats, SystemClock,
+    BoxFuture, BoxStream, Capabilities, Clock, Commit, Engine, Entry, Error, ErrorKind, Event,
+    Outcome, Page, Result, Revision, Scan, Stats, SystemClock, WatchSupport,
 };
-use keyward_key::Key;
+use keyward_key::{Key, KeyRange};
 
 use crate::Options;
 use crate::client::Client;
 use crate::layout::Layout;
 use crate::roots::KnownRoots;
 use crate::scan::Count;
+use crate::stream::{Stream, Unwatchable};
 
 /// A store in a DynamoDB table. Clones share it and its connections.
 #[derive(Clone)]
@@ -24,11 +28,14 @@ struct Shared {
     layout: Layout,
     roots: KnownRoots,
     capabilities: Capabilities,
+    /// What changes, if the table had a stream when it was opened.
+    changes: Result<Changes<Stream>, Unwatchable>,
 }
 
 impl DynamoDb {
     /// Opens the store in a table. If the table does not exist, it is created if [`Options::create`] says so;
-    /// otherwise the error says what it would cost. An empty table with the right key becomes a store.
+    /// otherwise the error says what it would cost. An empty table with the right key becomes a store; one
+    /// that holds something else is refused.
     ///
     /// Needs a Tokio runtime.
     pub async fn open(options: Options) -> Result<Self> {
@@ -39,21 +46,36 @@ impl DynamoDb {
     pub async fn open_with(options: Options, clock: impl Clock) -> Result<Self> {
         let create = options.create;
         let client = Client::new(options, Arc::new(clock)).await?;
-        let layout = client.prepare(create).await?;
-        Ok(Self::new(client, layout))
+        let (layout, stream) = join(client.prepare(create), client.table_stream()).await;
+        let (layout, stream) = (layout?, stream?);
+        let stream = match stream {
+            // It may have been created meanwhile.
+            Err(Unwatchable::NoTable) => client.table_stream().await?,
+            Err(Unwatchable::NoStream) if create => client.table_stream().await?,
+            stream => stream,
+        };
+        Ok(Self::new(client, layout, stream.err()))
     }
 
     /// Opens the store in a table, unless there is none: then nothing is made.
     pub async fn open_existing(options: Options) -> Result<Option<Self>> {
         let client = Client::new(options, Arc::new(SystemClock)).await?;
-        let layout = client.existing_layout().await?;
-        Ok(layout.map(|layout| Self::new(client, layout)))
+        let (layout, stream) = join(client.existing_layout(), client.table_stream()).await;
+        let Some(layout) = layout? else { return Ok(None) };
+        Ok(Some(Self::new(client, layout, stream?.err())))
     }
 
-    fn new(client: Client, layout: Layout) -> Self {
-        let capabilities = client.options.capabilities();
+    fn new(client: Client, layout: Layout, unwatchable: Option<Unwatchable>) -> Self {
+        let mut capabilities = client.options.capabilities();
+        let changes = match unwatchable {
+            Some(why) => Err(why),
+            None => {
+                capabilities.watch = WatchSupport::Live;
+                Ok(Changes::new(Stream::new(client.clone())))
+            }
+        };
         let roots = KnownRoots::default();
-        Self { shared: Arc::new(Shared { client, layout, roots, capabilities }) }
+        Self { shared: Arc::new(Shared { client, layout, roots, capabilities, changes }) }
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -94,6 +116,13 @@ impl Engine for DynamoDb {
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
         Box::pin(async move { self.apply(&commit).await })
+    }
+
+    fn watch(&self, range: KeyRange, since: Option<Revision>) -> BoxStream<'static, Result<Event>> {
+        match &self.shared.changes {
+            Ok(changes) => changes.watch(range, since),
+            Err(why) => Box::pin(stream::iter([Err(why.error(&self.shared.client))])),
+        }
     }
 
     /// Reads the whole table, and counts without those that have expired: when their space is reclaimed is

@@ -17,6 +17,9 @@ use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_table::UpdateTableError;
 use aws_sdk_dynamodb::operation::update_time_to_live::UpdateTimeToLiveError;
 use aws_sdk_dynamodb::types::CancellationReason;
+use aws_sdk_dynamodbstreams::operation::describe_stream::DescribeStreamError;
+use aws_sdk_dynamodbstreams::operation::get_records::GetRecordsError;
+use aws_sdk_dynamodbstreams::operation::get_shard_iterator::GetShardIteratorError;
 use keyward_engine::{Error, ErrorKind};
 
 /// Why a request was not done, or is not known to be done.
@@ -55,9 +58,12 @@ refusals!(
     BatchGetItemError,
     BatchWriteItemError,
     CreateTableError,
+    DescribeStreamError,
     DescribeTableError,
     DescribeTimeToLiveError,
     GetItemError,
+    GetRecordsError,
+    GetShardIteratorError,
     PutItemError,
     QueryError,
     ScanError,

@@ -10,6 +10,11 @@
 //!
 //! Entries expire by the clock of the process. DynamoDB deletes them later, by an attribute of its own.
 //!
+//! A table that has a stream when it is opened can be watched
+//! ([`WatchSupport::Live`](keyward_engine::WatchSupport::Live)), whatever the stream holds besides the keys. A table
+//! that Keyward creates has one. A stream costs only while somebody watches: each process that does sends one to four
+//! requests a second for each of the stream's shards, of which a table has one for every partition.
+//!
 //! [`DynamoDbDocuments`] is something else: a table of another program, with one item per document.
 
 mod client;
@@ -26,6 +31,7 @@ mod read;
 mod roots;
 mod scan;
 mod steps;
+mod stream;
 mod table;
 mod version;
 

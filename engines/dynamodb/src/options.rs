@@ -28,7 +28,8 @@ pub struct Options {
     pub credentials: Option<Credentials>,
     /// Whether the metadata service of EC2 is asked for credentials if nothing else has them.
     pub instance_credentials: bool,
-    /// Whether to create the table if it does not exist. It costs by use: nothing at rest but its storage.
+    /// Whether to create the table if it does not exist, with a stream to watch it by. It costs by use: nothing at rest
+    /// but its storage.
     pub create: bool,
     /// How many leading segments of a key name its partition: 1 unless a new store says otherwise. It is fixed when the
     /// store is made.
@@ -129,7 +130,8 @@ impl Options {
         Ok(options)
     }
 
-    /// What such a store can do. Nothing is opened to tell it.
+    /// What such a store can do if its table has no stream. Nothing is opened to tell it. The opened store can be
+    /// watched if there is one.
     pub fn capabilities(&self) -> Capabilities {
         Capabilities {
             engine: "dynamodb",
@@ -137,7 +139,6 @@ impl Options {
             consistency: Consistency::Strong,
             compare: true,
             add: true,
-            // A stream has an order of its own in each of its shards, and none that one number could name.
             watch: WatchSupport::Unsupported,
             expiry: ExpirySupport::Supported {
                 granularity: Duration::from_millis(1),

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
-    TableDescription, TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
+    StreamSpecification, StreamViewType, TableDescription, TableStatus, TimeToLiveSpecification,
+    TimeToLiveStatus,
 };
 use keyward_engine::{Error, ErrorKind, Result};
 use tokio::time::{Instant, sleep};
@@ -41,15 +42,25 @@ impl Client {
     pub(crate) async fn prepare(&self, create: bool) -> Result<Layout> {
         match self.header().await? {
             Header::Layout(layout) => return Ok(layout),
-            Header::Missing if create => self.enable_ttl().await?,
-            Header::Missing => {}
+            Header::Missing => {
+                if !self.is_empty().await? {
+                    // Somebody else may have made it a store just now, and written to it.
+                    return match self.header().await? {
+                        Header::Layout(layout) => Ok(layout),
+                        Header::Missing | Header::NoTable => Err(self.not_empty()),
+                    };
+                }
+                if create {
+                    self.enable_ttl().await?;
+                }
+            }
             Header::NoTable => {
                 let is_there = self.wait_until_made(MADE_IN).await?.is_some();
                 if !is_there && !create {
                     return Err(self.no_table());
                 }
                 if !is_there {
-                    self.create_table(TableKey::STORE, Vec::new()).await?;
+                    self.create_table(TableKey::STORE, Vec::new(), Some(stream()?)).await?;
                     self.wait_until_made(MADE_IN).await?;
                 }
                 if create {
@@ -147,6 +158,27 @@ impl Client {
         }
     }
 
+    /// Whether the table holds nothing at all.
+    async fn is_empty(&self) -> Result<bool> {
+        let request = || {
+            let request = self.sdk.scan().table_name(&self.options.table);
+            request.limit(1).consistent_read(true).send()
+        };
+        let answer = self.send(DOING, request).await?;
+        Ok(answer.items().is_empty() && answer.last_evaluated_key.is_none())
+    }
+
+    /// What to say of a table with the right key that holds something else.
+    fn not_empty(&self) -> Error {
+        let message = format!(
+            "the table {:?} is no Keyward store: it has items, but no header of a store",
+            self.options.table
+        );
+        Error::new(ErrorKind::Misplaced, message).advise(
+            "Name another table or an empty one. If it was a store whose header was deleted, restore it from a backup.",
+        )
+    }
+
     /// What to say of a table whose key is another.
     async fn foreign(&self, failure: Failure) -> Error {
         let described = match self.describe().await {
@@ -168,7 +200,8 @@ impl Client {
         Error::new(ErrorKind::Misplaced, message).advise(format!(
             "Add create=true to the store's URL to create it. It is billed on demand: each write and each strongly \
              consistent read costs twice what a plain one does, plus storage; an empty table costs nothing. Or create \
-             it yourself with the key {PARTITION} (B, partition) and {SORT} (B, sort), and TTL on {TTL}."
+             it yourself with the key {PARTITION} (B, partition) and {SORT} (B, sort), TTL on {TTL}, and a stream \
+             (KEYS_ONLY) if it is to be watched."
         ))
     }
 
@@ -217,6 +250,7 @@ impl Client {
         &self,
         key: TableKey,
         indexes: Vec<aws_sdk_dynamodb::types::GlobalSecondaryIndex>,
+        stream: Option<StreamSpecification>,
     ) -> Result<()> {
         let (schema, definitions) = key.parts()?;
         let indexes = (!indexes.is_empty()).then_some(indexes);
@@ -227,6 +261,7 @@ impl Client {
                 .set_key_schema(Some(schema.clone()))
                 .set_attribute_definitions(Some(definitions.clone()))
                 .set_global_secondary_indexes(indexes.clone())
+                .set_stream_specification(stream.clone())
                 .send()
         };
         match self.send("cannot create the table", request).await {
@@ -323,6 +358,13 @@ pub(crate) fn key_text(table: &TableDescription) -> String {
     let parts = table.key_schema().iter().map(KeySchemaElement::attribute_name);
     let parts: Vec<String> = parts.map(|name| format!("{name} ({})", kind(name))).collect();
     parts.join(" and ")
+}
+
+/// The stream of a new table. The keys are enough: who watches reads the values from the table.
+fn stream() -> Result<StreamSpecification> {
+    let stream = StreamSpecification::builder().stream_enabled(true);
+    let stream = stream.stream_view_type(StreamViewType::KeysOnly).build();
+    stream.map_err(|error| internal(&error.to_string()))
 }
 
 fn header_place() -> Place {

@@ -14,3 +14,4 @@ mod scanning;
 mod server;
 mod snapshots;
 mod throttling;
+mod watching;

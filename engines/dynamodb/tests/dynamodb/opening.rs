@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{ScalarAttributeType, TableStatus, TimeToLiveStatus
 use keyward_dynamodb::{Credentials, DynamoDb, DynamoDbDocuments, Options};
 use keyward_engine::{Documents, Engine, ErrorKind, Store};
 
-use crate::server::{Fresh, key, number, put, raw, runtime};
+use crate::server::{Fresh, bytes, key, number, put, raw, runtime};
 
 #[test]
 fn a_table_is_created_only_if_asked_for() {
@@ -48,6 +48,22 @@ fn an_empty_table_becomes_a_store_but_not_by_looking() {
         assert_eq!(fresh.items().await.len(), 0);
         DynamoDb::open(fresh.options()).await.unwrap();
         assert!(DynamoDb::open_existing(fresh.options()).await.unwrap().is_some());
+    });
+}
+
+#[test]
+fn a_table_that_holds_something_else_becomes_no_store() {
+    runtime().block_on(async {
+        let fresh = Fresh::store_table().await;
+        let foreign = [("p", bytes(b"x")), ("s", bytes(b"y"))];
+        fresh.put_item(foreign.map(|(name, value)| (name.to_owned(), value)).into()).await;
+        for create in [false, true] {
+            let opened = DynamoDb::open(Options { create, ..fresh.options() }).await;
+            let error = opened.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Misplaced, "{error}");
+            assert!(error.message().contains("has items"), "{error}");
+        }
+        assert_eq!(fresh.items().await.len(), 1);
     });
 }
 

@@ -58,13 +58,13 @@ fn every_operation_is_one_request() {
 }
 
 #[test]
-fn opening_is_one_request_and_a_new_store_three() {
+fn opening_is_two_requests_and_a_new_store_five() {
     runtime().block_on(async {
         let (proxy, fresh) = (HttpProxy::start(address()).await, Fresh::store_table().await);
         let (_, count) = proxy.count(fresh.store_through(&proxy)).await;
-        assert_eq!(count, 3, "a new store");
+        assert_eq!(count, 5, "a new store");
         let (_, count) = proxy.count(fresh.store_through(&proxy)).await;
-        assert_eq!(count, 1, "a store that is there");
+        assert_eq!(count, 2, "a store that is there: its header, and whether it has a stream");
     });
 }
 
