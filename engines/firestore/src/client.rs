@@ -1,5 +1,7 @@
 //! Requests to Firestore's REST API.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use keyward_engine::{Error, ErrorKind, Result};
 use keyward_http::header::AUTHORIZATION;
@@ -64,6 +66,22 @@ impl Client {
     ) -> Result<Answer> {
         let url = custom(&self.documents, method);
         self.send(Request::new(Method::POST, url, effect).json(json(body)?)).await
+    }
+
+    /// Sends a commit. No attempt begins later than `within` from now, if it is given.
+    pub async fn commit(
+        &self,
+        body: &impl Serialize,
+        effect: Effect,
+        within: Option<Duration>,
+    ) -> Result<Answer> {
+        let url = custom(&self.documents, "commit");
+        let request = Request::new(Method::POST, url, effect).json(json(body)?);
+        self.send(match within {
+            Some(within) => request.within(within),
+            None => request,
+        })
+        .await
     }
 
     /// Reads documents by their names.

@@ -74,6 +74,8 @@ enum Attempted {
     Unmet,
     /// Others wrote at the same time.
     Contended,
+    /// Nothing was done, and then the time was up until which no entry expires that it expects.
+    Late(Error),
 }
 
 /// A commit on its way.
@@ -84,21 +86,36 @@ struct Journey<'c> {
     mark: Mark,
     /// When the documents under the checked keys were changed, if they were looked at.
     seen: Vec<Option<Timestamp>>,
+    /// Until when no entry expires whose version it expects. An attempt after it would be applied to one that has.
+    certain_until: Option<Timestamp>,
+}
+
+/// What a look at the documents under the checked keys shows.
+struct Look {
+    /// The checks that do not hold.
+    failed: Vec<usize>,
+    /// When each document was last changed.
+    seen: Vec<Option<Timestamp>>,
+    /// When the first entry expires whose version is expected.
+    first_end: Option<Timestamp>,
 }
 
 impl Shared {
     pub async fn commit(&self, commit: &Commit) -> Result<Outcome> {
         if commit.writes.is_empty() {
-            let (failed, _) = self.look(&commit.checks).await?;
+            let Look { failed, .. } = self.look(&commit.checks).await?;
             return Ok(match failed.is_empty() {
                 true => Outcome::Applied { revision: None, versions: Vec::new() },
                 false => Outcome::Conflicted { failed },
             });
         }
         let now = self.clock.now();
-        let mark = Mark::new(commit, now);
+        let mark = Mark::new(commit, now)?;
         let seen = vec![None; commit.checks.len()];
-        let outcome = Journey { shared: self, commit, now, mark, seen }.go().await?;
+        let ends = commit.checks.iter().filter_map(|check| expected(check)?.first_end);
+        let certain_until = ends.min();
+        let journey = Journey { shared: self, commit, now, mark, seen, certain_until };
+        let outcome = journey.go().await?;
         if outcome.is_applied() {
             if let Some(end) = mark.first_end {
                 self.note_end(end);
@@ -108,8 +125,8 @@ impl Shared {
         Ok(outcome)
     }
 
-    /// The checks that do not hold now, and when each document was last changed.
-    async fn look(&self, checks: &[Check]) -> Result<(Vec<usize>, Vec<Option<Timestamp>>)> {
+    /// Looks at the documents under the checked keys.
+    async fn look(&self, checks: &[Check]) -> Result<Look> {
         let held = self.held(checks.iter().map(|check| &check.key)).await?;
         let now = self.clock.now();
         let fails = |(n, (check, held)): (usize, (&Check, &Option<Held>))| {
@@ -125,48 +142,49 @@ impl Shared {
         };
         let failed = checks.iter().zip(&held).enumerate().filter_map(fails).collect();
         let seen = held.iter().map(|held| held.as_ref().map(|held| held.stamp.updated)).collect();
-        Ok((failed, seen))
+        let expected = checks.iter().zip(&held).filter(|(check, _)| expected(check).is_some());
+        let first_end = expected.filter_map(|(_, held)| held.as_ref()?.entry.expires).min();
+        Ok(Look { failed, seen, first_end })
     }
 }
 
 impl Journey<'_> {
     async fn go(mut self) -> Result<Outcome> {
         let (started, mut pause) = (Instant::now(), PAUSE_FIRST);
-        let mut must_look = self.commit.checks.iter().any(|check| self.is_doubtful(&check.expect));
+        let mut must_look = self.commit.checks.iter().any(is_foreign);
         loop {
-            if must_look {
-                let (failed, seen) = self.shared.look(&self.commit.checks).await?;
-                if !failed.is_empty() {
-                    return Ok(Outcome::Conflicted { failed });
+            // Each time anew: an entry may have expired since the last attempt.
+            if must_look || self.certain_until.is_some_and(|end| end <= self.shared.clock.now()) {
+                let look = self.shared.look(&self.commit.checks).await?;
+                if !look.failed.is_empty() {
+                    return Ok(Outcome::Conflicted { failed: look.failed });
                 }
-                self.seen = seen;
+                self.seen = look.seen;
+                self.certain_until = look.first_end;
             }
-            match self.attempt().await? {
+            let last = match self.attempt().await? {
                 Attempted::Applied(times) => return Ok(self.applied(&times)),
                 // The checks that failed must be named. If all hold by now, it is tried on what was seen.
                 Attempted::Unmet if !must_look => {
                     must_look = true;
                     continue;
                 }
-                Attempted::Unmet | Attempted::Contended => {}
-            }
+                Attempted::Unmet | Attempted::Contended => {
+                    let message =
+                        "others changed the same entries of the Firestore store again and again";
+                    Error::new(ErrorKind::Unavailable, message)
+                }
+                Attempted::Late(error) => {
+                    must_look = true;
+                    error
+                }
+            };
             let wait = pause.mul_f64(0.5 + fastrand::f64() / 2.0);
             if started.elapsed() + wait >= self.shared.retry_budget {
-                let message =
-                    "others changed the same entries of the Firestore store again and again";
-                return Err(Error::new(ErrorKind::Unavailable, message));
+                return Err(last);
             }
             sleep(wait).await;
             pause = (pause * 2).min(PAUSE_MAX);
-        }
-    }
-
-    /// Whether only a read tells that a check holds: the entry may have expired, or there is no such version.
-    fn is_doubtful(&self, expect: &Expect) -> bool {
-        match expect {
-            Expect::Absent => false,
-            Expect::Version(version) => Stamp::parse(version)
-                .is_none_or(|stamp| stamp.first_end.is_some_and(|end| end <= self.now)),
         }
     }
 
@@ -181,6 +199,12 @@ impl Journey<'_> {
                 Stamp::parse(version).map(|stamp| Precondition::UpdateTime(stamp.updated))
             }
         }
+    }
+
+    /// How much time is left until an entry expires whose version is expected.
+    fn time_left(&self) -> Option<Duration> {
+        let left = self.certain_until?.duration_since(self.shared.clock.now());
+        Some(Duration::try_from(left).unwrap_or_default())
     }
 
     /// Sends the commit.
@@ -220,7 +244,8 @@ impl Journey<'_> {
         // One that could be applied twice must not be sent twice: others may write in between.
         let effect = if happens_once { Effect::WritesOnce } else { Effect::Writes };
         let body = Writes { writes: operations };
-        match shared.client.call("commit", &body, effect).await {
+        let time_left = self.time_left();
+        match shared.client.commit(&body, effect, time_left).await {
             Ok(Answer { result: Ok(body), .. }) => match serde_json::from_slice(&body) {
                 Ok(committed) => self.times(committed),
                 Err(error) => self.settle(unknown(error)).await,
@@ -235,6 +260,12 @@ impl Journey<'_> {
                 refusal => Err(refusal.into_error("write to")),
             },
             Err(error) if error.kind() == ErrorKind::OutcomeUnknown => self.settle(error).await,
+            Err(error)
+                if error.kind() == ErrorKind::Unavailable
+                    && time_left.is_some_and(|left| left < shared.retry_budget) =>
+            {
+                Ok(Attempted::Late(error))
+            }
             Err(error) => Err(error),
         }
     }
@@ -274,6 +305,19 @@ impl Journey<'_> {
         };
         Outcome::Applied { revision: None, versions: times.iter().map(version).collect() }
     }
+}
+
+/// What the version says that a check expects; none if it expects none, or one that this engine has not given.
+fn expected(check: &Check) -> Option<Stamp> {
+    match &check.expect {
+        Expect::Absent => None,
+        Expect::Version(version) => Stamp::parse(version),
+    }
+}
+
+/// Whether a check expects a version that this engine has not given. It fails, and only a read tells which others do.
+fn is_foreign(check: &Check) -> bool {
+    matches!(check.expect, Expect::Version(_)) && expected(check).is_none()
 }
 
 fn unknown(reason: impl std::fmt::Display) -> Error {

@@ -16,7 +16,7 @@ use crate::Options;
 use crate::client::Client;
 use crate::emulator::Ended;
 use crate::error::corrupt;
-use crate::read::parts;
+use crate::read::{PAGE_ROWS_FIRST, parts};
 
 /// The document that says that a collection holds a store.
 const STORE: &str = "keyward";
@@ -33,8 +33,8 @@ pub(crate) struct Shared {
     pub client: Client,
     pub clock: Arc<dyn Clock>,
     pub retry_budget: Duration,
-    /// How large a row of the last page was.
-    pub row_bytes: AtomicUsize,
+    /// How many rows the next page of entries may have.
+    pub page_rows: AtomicUsize,
     /// The earliest end that is known of, in milliseconds.
     pub next_end: AtomicI64,
     pub tidying: AtomicBool,
@@ -74,7 +74,7 @@ impl Firestore {
             client,
             clock: Arc::new(clock),
             retry_budget: options.http.retry_budget,
-            row_bytes: AtomicUsize::new(0),
+            page_rows: AtomicUsize::new(PAGE_ROWS_FIRST),
             next_end: AtomicI64::new(i64::MAX),
             tidying: AtomicBool::new(false),
             emulator: options.emulator.is_some().then(Ended::default),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
-use keyward_engine::{Cursor, Entry, Order, Page, Result, Row, Scan, Want};
+use keyward_engine::{Cursor, Entry, ErrorKind, Order, Page, Result, Row, Scan, Want};
 use keyward_key::Key;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,8 +15,12 @@ use crate::emulator::Ended;
 use crate::engine::Shared;
 use crate::error::{Refusal, garbled};
 
-/// How large a page may become: later pages of large values have fewer rows.
-const PAGE_BYTES_MAX: usize = 16 << 20;
+/// How large a page should become: pages of large values have fewer rows.
+const PAGE_BYTES: usize = 16 << 20;
+/// How many rows the first page of entries has: not too many if all are as large as can be.
+pub(crate) const PAGE_ROWS_FIRST: usize = 16;
+/// How many times as many rows as a page had the next may have, however small they were: others may be larger.
+const PAGE_ROWS_GROWTH: usize = 4;
 
 /// One part of a streamed answer.
 #[derive(Deserialize)]
@@ -140,16 +144,33 @@ impl Shared {
         let (start, end) = ids_of(&range);
         let mut after = None;
         loop {
-            let limit = match (scan.want, self.row_bytes.load(Ordering::Relaxed)) {
-                (Want::Keys, _) | (_, 0) => scan.limit,
-                (Want::Entries, bytes) => scan.limit.min((PAGE_BYTES_MAX / bytes).max(1)),
+            let limit = match scan.want {
+                Want::Keys => scan.limit,
+                Want::Entries => scan.limit.min(self.page_rows.load(Ordering::Relaxed)),
             };
             let query = self.page_query(scan, limit, (&start, &end), after.as_deref());
-            let body = self.client.query("runQuery", &query).await?;
+            let body = match self.client.query("runQuery", &query).await {
+                Ok(body) => body,
+                Err(error) => {
+                    let kind = error.kind();
+                    let is_large =
+                        matches!(kind, ErrorKind::LimitExceeded | ErrorKind::Unavailable)
+                            && scan.want == Want::Entries
+                            && limit > 1;
+                    if is_large {
+                        self.halve_pages(limit);
+                    }
+                    match kind {
+                        ErrorKind::LimitExceeded if is_large => continue,
+                        // Whoever scans again gets the shorter page.
+                        _ => return Err(error),
+                    }
+                }
+            };
             let documents: Vec<_> =
                 parts(&body)?.into_iter().filter_map(|part| part.document).collect();
-            if scan.want == Want::Entries && !documents.is_empty() {
-                self.row_bytes.store(body.len() / documents.len(), Ordering::Relaxed);
+            if scan.want == Want::Entries {
+                self.note_page(body.len(), documents.len());
             }
             let now = self.clock.now();
             let mut last = None;
@@ -183,6 +204,21 @@ impl Shared {
                 return Ok(page);
             }
         }
+    }
+
+    /// Learns from a page how many rows the next may have.
+    fn note_page(&self, bytes: usize, rows: usize) {
+        let Some(row_bytes) = bytes.checked_div(rows) else { return };
+        let fitting = (PAGE_BYTES / row_bytes.max(1)).max(1);
+        let now = self.page_rows.load(Ordering::Relaxed);
+        let next = fitting.min(now.max(rows * PAGE_ROWS_GROWTH));
+        self.page_rows.store(next, Ordering::Relaxed);
+    }
+
+    /// Makes later pages half as long as one that did not arrive, whatever was learnt before: it may have been too large
+    /// to be read, or to be read in time.
+    fn halve_pages(&self, rows: usize) {
+        self.page_rows.store((rows / 2).max(1), Ordering::Relaxed);
     }
 
     /// A page of documents. Firestore sorts names only upwards unless it is given an index, and every field both ways; so

@@ -12,7 +12,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use keyward_engine::{Commit, Version, Write};
+use keyward_engine::{Commit, Error, ErrorKind, Result, Version, Write};
 
 /// When a document was last changed, and the first end of the commit that changed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,12 +62,21 @@ const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
 
 impl Mark {
     /// The mark of a commit that is made now.
-    pub fn new(commit: &Commit, now: Timestamp) -> Self {
+    ///
+    /// Its bits are the operating system's: a generator of the process's own would repeat itself where a machine is
+    /// resumed twice from one snapshot, and the commit of one would pass for that of the other.
+    pub fn new(commit: &Commit, now: Timestamp) -> Result<Self> {
         let ends = commit.writes.iter().filter_map(|write| match write {
             Write::Put(_, put) => put.expiry.map(|expiry| expiry.moment(now)),
             Write::Delete(_) | Write::Add(..) => None,
         });
-        Self { random: fastrand::u128(..), first_end: ends.min().filter(|end| *end < NEVER) }
+        let mut bits = [0; 16];
+        getrandom::fill(&mut bits).map_err(|error| {
+            let message = format!("the operating system gives no random bits: {error}");
+            Error::new(ErrorKind::Internal, message)
+        })?;
+        let first_end = ends.min().filter(|end| *end < NEVER);
+        Ok(Self { random: u128::from_be_bytes(bits), first_end })
     }
 
     /// A mark of the text that `Display` gave. The end is rounded down to milliseconds, as versions have it.
@@ -121,7 +130,8 @@ mod tests {
             puts.iter()
                 .fold(Commit::new(), |commit, (key, put)| commit.put(key.clone(), put.clone()))
         };
-        let mark = Mark::new(&commit(&[put("a", Some(9)), put("b", Some(3)), put("c", None)]), now);
+        let puts = [put("a", Some(9)), put("b", Some(3)), put("c", None)];
+        let mark = Mark::new(&commit(&puts), now).unwrap();
         assert_eq!(mark.first_end, Some(now + Duration::from_secs(3)));
         let read = Mark::parse(&mark.to_string()).unwrap();
         assert_eq!(read, mark);
@@ -129,13 +139,23 @@ mod tests {
         assert_eq!(stamp.version().to_string(), "1767225600250000-1767225603250");
         assert_eq!(Stamp::parse(&stamp.version()), Some(stamp));
 
-        let forever = Mark::new(&commit(&[put("c", None)]), now);
+        let forever = Mark::new(&commit(&[put("c", None)]), now).unwrap();
         assert_eq!(Mark::parse(&forever.to_string()), Some(forever));
         assert!(!forever.is_same(mark));
         assert_eq!(
             Stamp { updated: now, first_end: None }.version().as_number(),
             Some(1767225600250000)
         );
+    }
+
+    #[test]
+    fn marks_differ_where_generators_repeat_themselves() {
+        // As in two processes that go on from one snapshot.
+        let mark = || {
+            fastrand::seed(7);
+            Mark::new(&Commit::new(), Timestamp::UNIX_EPOCH).unwrap()
+        };
+        assert!(!mark().is_same(mark()));
     }
 
     #[test]

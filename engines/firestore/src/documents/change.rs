@@ -1,12 +1,13 @@
 //! What a put changes of a document: only that is written, so that fields of types that JSON does not have keep their type.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use keyward_engine::{Json, Result};
 
 use super::ID;
-use super::encode::{Encoded, Encoder, no_object};
-use super::members::members;
+use super::encode::{Encoded, Encoder, VECTOR_TYPE, no_object};
+use super::members::{is_number, members};
 
 /// The longest path of a field that Firestore takes.
 const PATH_BYTES_MAX: usize = 1_500;
@@ -30,13 +31,11 @@ impl<'d> Changes<'d> {
 
     fn of(before: &'d str, after: &'d str, path_bytes: usize) -> serde_json::Result<Self> {
         let (old, new) = (members(before)?, members(after)?);
-        let find = |all: &[(Cow<'d, str>, &'d str)], name: &str| {
-            all.iter().find(|(it, _)| it == name).map(|(_, json)| *json)
-        };
+        let old_by_name = by_name(&old);
         let is_id = |name: &str| path_bytes == 0 && name == ID;
         let mut changes = Vec::new();
         for (name, json) in &new {
-            let before = find(&old, name);
+            let before = old_by_name.get(name.as_ref()).copied();
             if is_id(name) || before == Some(*json) {
                 continue;
             }
@@ -48,7 +47,8 @@ impl<'d> Changes<'d> {
                         continue;
                     }
                     // Paths below that are too long to be written: the whole map is.
-                    match within.path_bytes(path_bytes) > PATH_BYTES_MAX {
+                    let is_too_long = within.path_bytes(path_bytes) > PATH_BYTES_MAX;
+                    match is_too_long || is_one_value(before)? {
                         true => Change::Set(json),
                         false => Change::Within(within),
                     }
@@ -57,8 +57,9 @@ impl<'d> Changes<'d> {
             };
             changes.push((name.clone(), change));
         }
+        let new_by_name = by_name(&new);
         for (name, _) in &old {
-            if !is_id(name) && find(&new, name).is_none() {
+            if !is_id(name) && !new_by_name.contains_key(name.as_ref()) {
                 changes.push((name.clone(), Change::Removed));
             }
         }
@@ -124,6 +125,32 @@ impl<'d> Changes<'d> {
     }
 }
 
+/// Members by their names.
+fn by_name<'m, 'd>(members: &'m [(Cow<'d, str>, &'d str)]) -> HashMap<&'m str, &'d str> {
+    let mut all = HashMap::with_capacity(members.len());
+    for (name, json) in members {
+        all.entry(name.as_ref()).or_insert(*json);
+    }
+    all
+}
+
+/// Whether an object may be how a value of Firestore is shown that is no map: a point, a vector, or a type that came
+/// after this was written. A path into it would replace it by a map with only the member that is changed, so it is
+/// written whole. A map that looks like it loses nothing by that but the types that JSON does not have.
+fn is_one_value(object: &str) -> serde_json::Result<bool> {
+    let members = members(object)?;
+    let get = |name: &str| members.iter().find(|(it, _)| it == name).map(|(_, json)| *json);
+    Ok(match members.as_slice() {
+        [(kind, _)] => kind.ends_with("Value"),
+        [_, _] => {
+            let is_point =
+                [get("latitude"), get("longitude")].iter().all(|it| it.is_some_and(is_number));
+            is_point || get(VECTOR_TYPE).is_some()
+        }
+        _ => false,
+    })
+}
+
 /// A name as it stands in a path of fields.
 fn quoted(name: &str) -> Cow<'_, str> {
     let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -163,6 +190,51 @@ mod tests {
             (vec!["a.b".to_owned()], r#"{"a":{"mapValue":{"fields":{}}}}"#.to_owned())
         );
         assert_eq!(changes(r#"{"a":{"b":1}}"#, r#"{"a":7}"#).0, ["a"]);
+    }
+
+    #[test]
+    fn what_is_no_map_is_written_whole() {
+        for (before, after) in [
+            (r#"{"latitude":1.5,"longitude":-2.0}"#, r#"{"latitude":1.25,"longitude":-2.0}"#),
+            (r#"{"longitude":0.0,"latitude":1.5}"#, r#"{"latitude":1.5}"#),
+            (r#"{"newValue":{"a":1,"b":2}}"#, r#"{"newValue":{"a":1,"b":3}}"#),
+        ] {
+            let of = |value: &str| format!(r#"{{"value":{{"point":{value},"n":1}}}}"#);
+            let (paths, fields) = changes(&of(before), &of(after));
+            assert_eq!(paths, ["value.point"], "{before}");
+            let whole = changes("{}", &of(after)).1.replace(r#","n":{"integerValue":"1"}"#, "");
+            assert_eq!(fields, whole, "{before}");
+        }
+        // The same in another order is no change.
+        let point = r#"{"p":{"latitude":1.5,"longitude":-2.0}}"#;
+        let turned = r#"{"p":{"longitude":-2.0, "latitude":1.5}}"#;
+        assert_eq!(changes(point, turned).0, [""; 0]);
+        // These are maps.
+        for (before, after, path) in [
+            (r#"{"latitude":1.5,"name":"x"}"#, r#"{"latitude":2.5,"name":"x"}"#, "v.latitude"),
+            (
+                r#"{"latitude":"NaN","longitude":1.0}"#,
+                r#"{"latitude":"NaN","longitude":2.0}"#,
+                "v.longitude",
+            ),
+            (r#"{"value":{"at":1}}"#, r#"{"value":{"at":2}}"#, "v.value.at"),
+        ] {
+            let of = |value: &str| format!(r#"{{"v":{value}}}"#);
+            assert_eq!(changes(&of(before), &of(after)).0, [path], "{before}");
+        }
+    }
+
+    #[test]
+    fn many_members_take_no_longer_each_than_few() {
+        const MEMBERS: usize = 60_000;
+        let object = |value: &str| {
+            let members = (0..MEMBERS).map(|n| format!(r#""name{n:05}{value}":{value}"#));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        };
+        let started = std::time::Instant::now();
+        assert_eq!(changes(&object("1"), &object("2")).0.len(), 2 * MEMBERS);
+        // It takes a moment; billions of comparisons take a minute.
+        assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
     }
 
     #[test]

@@ -21,11 +21,11 @@ struct Array<'a> {
 }
 
 #[derive(Deserialize)]
-struct Point {
-    #[serde(default)]
-    latitude: f64,
-    #[serde(default)]
-    longitude: f64,
+struct Point<'a> {
+    #[serde(borrow)]
+    latitude: Option<&'a RawValue>,
+    #[serde(borrow)]
+    longitude: Option<&'a RawValue>,
 }
 
 /// Appends the fields of a document as a JSON object, without the one that repeats its id.
@@ -72,7 +72,11 @@ fn value(typed: &str, out: &mut String) -> serde_json::Result<()> {
         }
         "geoPointValue" => {
             let Point { latitude, longitude } = serde_json::from_str(json)?;
-            out.push_str(&format!(r#"{{"latitude":{latitude:?},"longitude":{longitude:?}}}"#));
+            out.push_str(r#"{"latitude":"#);
+            double(latitude.map_or("0", RawValue::get), out);
+            out.push_str(r#","longitude":"#);
+            double(longitude.map_or("0", RawValue::get), out);
+            out.push('}');
         }
         "mapValue" => {
             let Map { fields } = serde_json::from_str(json)?;
@@ -132,6 +136,10 @@ mod tests {
             (r#"{"bytesValue":"AAEC"}"#, "\"AAEC\""),
             (r#"{"referenceValue":"projects/p"}"#, "\"projects/p\""),
             (r#"{"geoPointValue":{"latitude":1.5}}"#, r#"{"latitude":1.5,"longitude":0.0}"#),
+            (
+                r#"{"geoPointValue":{"latitude":1e-130,"longitude":-7}}"#,
+                r#"{"latitude":1e-130,"longitude":-7.0}"#,
+            ),
             (r#"{"mapValue":{}}"#, "{}"),
             (r#"{"arrayValue":{}}"#, "[]"),
             (

@@ -1,10 +1,12 @@
 //! JSON as Firestore's values: exactly, or not at all.
 
+use std::borrow::Cow;
+
 use keyward_engine::{Error, ErrorKind, Json, Result};
 use serde_json::value::RawValue;
 
 use super::ID;
-use super::members::{elements, members, quote, text};
+use super::members::{elements, is_number, members, quote, text};
 
 /// How deep maps and arrays may nest.
 const DEPTH_MAX: usize = 20;
@@ -14,6 +16,9 @@ const NAME_BYTES_MAX: usize = 1_500;
 const TEXT_BYTES_MAX: usize = (1 << 20) - 89;
 /// What a document's size has besides its name and its fields.
 pub(super) const MORE_BYTES: usize = 32;
+
+/// The member by which Firestore's own JSON tells a vector from a map.
+pub(super) const VECTOR_TYPE: &str = "__type__";
 
 /// Fields in Firestore's JSON, and their size as Firestore counts it.
 pub(super) struct Encoded {
@@ -143,9 +148,15 @@ impl Encoder {
         match json.as_bytes().first() {
             Some(b'{') => {
                 self.nest()?;
+                let members = members(json).map_err(|error| self.garbled(&error))?;
+                if let Some(numbers) = vector(&members) {
+                    self.vector(&numbers)?;
+                    self.depth -= 1;
+                    return Ok(());
+                }
                 self.out.push_str(r#"{"mapValue":{"fields":{"#);
                 self.follows = false;
-                for (name, json) in members(json).map_err(|error| self.garbled(&error))? {
+                for (name, json) in members {
                     self.member(&name, json)?;
                 }
                 self.out.push_str("}}}");
@@ -206,6 +217,23 @@ impl Encoder {
         Ok(())
     }
 
+    /// Writes a vector as it is shown: a map of a name that Firestore keeps for itself, and doubles.
+    fn vector(&mut self, numbers: &[&str]) -> Result<()> {
+        self.out.push_str(r#"{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"#);
+        self.out.push_str(r#""value":{"arrayValue":{"values":["#);
+        for (n, json) in numbers.iter().enumerate() {
+            if n > 0 {
+                self.out.push(',');
+            }
+            match json.contains(['.', 'e', 'E']) {
+                true => self.number(json)?,
+                false => self.number(&format!("{json}.0"))?,
+            }
+        }
+        self.out.push_str("]}}}}}");
+        Ok(())
+    }
+
     fn number(&mut self, json: &str) -> Result<()> {
         self.bytes += 8;
         if !json.contains(['.', 'e', 'E']) {
@@ -238,6 +266,14 @@ impl Encoder {
         let place: String = self.path.join(".").chars().take(200).collect();
         format!("the field {place:?}")
     }
+}
+
+/// The numbers of an object that is shown as vectors are; none if it is not.
+fn vector<'j>(members: &[(Cow<'_, str>, &'j str)]) -> Option<Vec<&'j str>> {
+    let get = |name: &str| members.iter().find(|(it, _)| it == name).map(|(_, json)| *json);
+    let is_vector = members.len() == 2 && get(VECTOR_TYPE) == Some(r#""__vector__""#);
+    let numbers = elements(get("value").filter(|_| is_vector)?).ok()?;
+    numbers.iter().all(|json| is_number(json)).then_some(numbers)
 }
 
 /// A number's sign, its digits from the first that is not zero to the last, and the power of ten that they stand for.
@@ -300,6 +336,10 @@ mod tests {
             ("[]", r#"{"arrayValue":{"values":[]}}"#),
             ("{}", r#"{"mapValue":{"fields":{}}}"#),
             (
+                r#"{"__type__":"__vector__","value":[0.5,-1]}"#,
+                r#"{"mapValue":{"fields":{"__type__":{"stringValue":"__vector__"},"value":{"arrayValue":{"values":[{"doubleValue":0.5},{"doubleValue":-1.0}]}}}}}"#,
+            ),
+            (
                 r#"[1,{"a":[true],"b":"x"}]"#,
                 r#"{"arrayValue":{"values":[{"integerValue":"1"},{"mapValue":{"fields":{"a":{"arrayValue":{"values":[{"booleanValue":true}]}},"b":{"stringValue":"x"}}}}]}}"#,
             ),
@@ -332,6 +372,7 @@ mod tests {
             ("[[1]]", r#"the field "v.0" has an array directly in an array"#),
             (r#"{"a":[1,{"b":[[]]}]}"#, r#""v.a.1.b.0""#),
             (r#"{"":1}"#, "an empty name"),
+            (r#"{"__type__":"__vector__","value":["x"]}"#, r#"the field "v.__type__" has a name"#),
             (r#"{"__a__":1}"#, r#"the field "v.__a__" has a name that begins and ends with __"#),
             (too_deep.as_str(), "deeper than 20"),
             (long.as_str(), "longer than 1500 bytes"),

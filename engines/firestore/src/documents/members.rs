@@ -38,6 +38,11 @@ pub(super) fn elements(array: &str) -> serde_json::Result<Vec<&str>> {
     Ok(elements.into_iter().map(RawValue::get).collect())
 }
 
+/// Whether a JSON value is a number.
+pub(super) fn is_number(json: &str) -> bool {
+    json.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+}
+
 /// A text, if it is one that Unicode has.
 pub(super) fn text(json: &str) -> serde_json::Result<Cow<'_, str>> {
     serde_json::from_str::<Name<'_>>(json).map(|Name(text)| text)

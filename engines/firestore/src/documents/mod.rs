@@ -14,6 +14,7 @@ use keyward_engine::{
     Documents, Error, ErrorKind, Json, Result, Swapped,
 };
 use keyward_http::Effect;
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -44,11 +45,36 @@ const LIMITS: DocumentLimits = DocumentLimits {
     list_rows_max: 1_000,
 };
 
+#[derive(Serialize)]
+struct Writes {
+    writes: [Write; 1],
+}
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Write {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    update: Option<Update>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    update_mask: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delete: Option<String>,
+    current_document: Value,
+}
+
+#[derive(Serialize)]
+struct Update {
+    name: String,
+    /// As they were written: as a [`Value`], doubles would be read, and not always to the last bit.
+    fields: Box<RawValue>,
+}
+
 /// The documents of a Firestore collection. Clones share its connections.
 ///
 /// JSON is kept in Firestore's own types: integers of 64 bits, doubles, strings, booleans, null, maps and arrays. What these
 /// cannot hold exactly is refused. Firestore's other types are shown as JSON, a timestamp, a reference and bytes (base64) as
-/// strings, a point as `{"latitude":…,"longitude":…}`; they keep their type as long as a put does not change them.
+/// strings, a point as `{"latitude":…,"longitude":…}`; they keep their type as long as a put does not change them. A vector is
+/// shown as Firestore's own JSON has it, `{"__type__":"__vector__","value":[…]}`, and is written in the same form.
 #[derive(Clone)]
 pub struct FirestoreDocuments {
     client: Client,
@@ -114,10 +140,11 @@ impl FirestoreDocuments {
         let fields = encode::document(id, fields)?;
         let bytes = fields.bytes + self.client.collection.name_bytes(id) + encode::MORE_BYTES;
         check_size(id, bytes)?;
-        let write = json!({
-            "update": { "name": self.client.collection.name(id), "fields": fields.raw()? },
-            "currentDocument": { "exists": false },
-        });
+        let write = Write {
+            update: Some(Update { name: self.client.collection.name(id), fields: fields.raw()? }),
+            current_document: json!({ "exists": false }),
+            ..Write::default()
+        };
         // Not sent again after a lost answer: somebody might have deleted it in between.
         self.commit(write, Effect::Writes).await
     }
@@ -134,17 +161,19 @@ impl FirestoreDocuments {
         }
         let bytes = encode::size(fields.as_str()) + self.client.collection.name_bytes(id);
         check_size(id, bytes + encode::MORE_BYTES + ID.len() + 1 + id.len() + 1)?;
-        let write = json!({
-            "update": { "name": self.client.collection.name(id), "fields": changes.fields()?.raw()? },
-            "updateMask": { "fieldPaths": changes.paths() },
-            "currentDocument": { "updateTime": replaced.revision.as_ref() },
-        });
+        let fields = changes.fields()?.raw()?;
+        let write = Write {
+            update: Some(Update { name: self.client.collection.name(id), fields }),
+            update_mask: Some(json!({ "fieldPaths": changes.paths() })),
+            current_document: json!({ "updateTime": replaced.revision.as_ref() }),
+            ..Write::default()
+        };
         self.commit(write, Effect::WritesOnce).await
     }
 
-    async fn commit(&self, write: Value, effect: Effect) -> Result<Swapped> {
-        let is_delete = write.get("delete").is_some();
-        let answer = self.client.call("commit", &json!({ "writes": [write] }), effect).await?;
+    async fn commit(&self, write: Write, effect: Effect) -> Result<Swapped> {
+        let is_delete = write.delete.is_some();
+        let answer = self.client.call("commit", &Writes { writes: [write] }, effect).await?;
         let body = match answer.result {
             Ok(body) => body,
             // The earlier attempt may be what it met.
@@ -260,10 +289,11 @@ impl Documents for FirestoreDocuments {
 
     fn delete<'a>(&'a self, removed: &'a Document) -> BoxFuture<'a, Result<Swapped>> {
         Box::pin(async move {
-            let write = json!({
-                "delete": self.client.collection.name(&removed.id),
-                "currentDocument": { "updateTime": removed.revision.as_ref() },
-            });
+            let write = Write {
+                delete: Some(self.client.collection.name(&removed.id)),
+                current_document: json!({ "updateTime": removed.revision.as_ref() }),
+                ..Write::default()
+            };
             self.commit(write, Effect::WritesOnce).await
         })
     }

@@ -67,6 +67,77 @@ fn expiry_is_part_of_the_condition_of_a_commit() {
     });
 }
 
+/// How long the entries live whose end comes while a commit is sent again.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// Lets commits meet a fault, and time pass after some of them. A read goes through.
+async fn delayed<T>(
+    proxy: &HttpProxy,
+    clock: &TestClock,
+    fault: NetworkFault,
+    operation: impl Future<Output = T>,
+) -> T {
+    // More than there will be.
+    for _ in 0..1_000 {
+        proxy.fail_next_matching(|_, path| path.ends_with(":commit"), fault);
+    }
+    let before = proxy.requests();
+    let later = async {
+        while proxy.requests() < before + 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        clock.advance(SHORT);
+    };
+    let result = tokio::join!(operation, later).0;
+    proxy.heal();
+    result
+}
+
+#[test]
+fn what_expires_while_a_commit_is_sent_again_has_expired_for_it() {
+    const ABORTED: &str = r#"{"error":{"code":409,"message":"contention","status":"ABORTED"}}"#;
+    with_fresh(async |fresh| {
+        let (proxy, clock) = (HttpProxy::start(fresh.address).await, TestClock::new());
+        let store = fresh.store_through(proxy.address(), clock.clone()).await;
+        let (lease, guarded) = (key("lease"), key("guarded"));
+        let ending = || put("1").expiring(Expiry::After(SHORT));
+        for fault in [NetworkFault::Answer(429), NetworkFault::Refuse(409, ABORTED)] {
+            for also_stays in [false, true] {
+                let both = Commit::new().put(lease.clone(), ending()).put(key("stays"), put("1"));
+                let outcome = store.commit(both).await.unwrap();
+                let expect = Expect::Version(outcome.versions().unwrap()[0].clone().unwrap());
+                let checked = Commit::new().check(key("stays"), expect.clone());
+                let (checked, failed) = match also_stays {
+                    true => (checked.check(lease.clone(), expect), 1),
+                    false => (Commit::new().check(lease.clone(), expect), 0),
+                };
+                let late = store.commit(checked.put(guarded.clone(), put("1")));
+                let outcome = delayed(&proxy, &clock, fault, late).await.unwrap();
+                assert_eq!(outcome, Outcome::Conflicted { failed: vec![failed] }, "{fault:?}");
+                assert_eq!(store.get(&guarded).await.unwrap(), None);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_swap_in_doubt_is_not_sent_again_once_its_entry_may_have_expired() {
+    with_fresh(async |fresh| {
+        let (proxy, clock) = (HttpProxy::start(fresh.address).await, TestClock::new());
+        let store = fresh.store_through(proxy.address(), clock.clone()).await;
+        let lease = key("lease");
+        let version =
+            store.put(lease.clone(), put("1").expiring(Expiry::After(SHORT))).await.unwrap();
+        let swap = Commit::new().check(lease.clone(), Expect::Version(version));
+        let late = store.commit(swap.put(lease.clone(), put("2")));
+        let started = tokio::time::Instant::now();
+        let error = delayed(&proxy, &clock, NetworkFault::Answer(503), late).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+        assert!(started.elapsed() < fresh.options().http.retry_budget / 2, "it was given up");
+        assert_eq!(fresh.fields("=lease").await.unwrap()["value"], json!({ "stringValue": "1" }));
+    });
+}
+
 #[test]
 fn of_many_creates_where_an_expired_entry_stands_one_wins() {
     with_fresh(async |fresh| {

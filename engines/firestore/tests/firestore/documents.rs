@@ -173,6 +173,47 @@ fn types_that_json_does_not_have_survive_puts() {
     });
 }
 
+/// A path into a value that is no map would make it a map of only what is changed.
+#[test]
+fn what_is_shown_as_an_object_and_is_no_map_is_replaced_whole() {
+    with_fresh(async |fresh| {
+        let documents = fresh.documents().await;
+        let double = |number: f64| json!({ "doubleValue": number });
+        let map = |fields: Value| json!({ "mapValue": { "fields": fields } });
+        let vector = |numbers: &[f64]| {
+            let values: Vec<Value> = numbers.iter().copied().map(double).collect();
+            let values = json!({ "arrayValue": { "values": values } });
+            map(json!({ "__type__": { "stringValue": "__vector__" }, "value": values }))
+        };
+        let fields = json!({
+            "point": { "geoPointValue": { "latitude": 1.5, "longitude": -2.0 } },
+            "same": { "geoPointValue": { "latitude": 1.5, "longitude": -2.0 } },
+            "vector": vector(&[1.0, 2.5]),
+            "at": { "timestampValue": "2026-01-01T00:00:00Z" },
+        });
+        fresh.set("d", json!({ "value": map(fields) })).await;
+        let read = get(&documents, "d").await.unwrap();
+        let mut changed = meaning(&read.fields);
+        changed["value"]["point"]["latitude"] = json!(1.25);
+        changed["value"]["vector"]["value"] = json!([1.0, 3.5]);
+        let written = put(&documents, "d", &changed.to_string(), Some(&read)).await;
+        assert_eq!(meaning(&get(&documents, "d").await.unwrap().fields), changed);
+        let expected = map(json!({
+            "point": map(json!({ "latitude": double(1.25), "longitude": double(-2.0) })),
+            "same": { "geoPointValue": { "latitude": 1.5, "longitude": -2.0 } },
+            "vector": vector(&[1.0, 3.5]),
+            "at": { "timestampValue": "2026-01-01T00:00:00Z" },
+        }));
+        assert_eq!(fresh.fields("d").await.unwrap()["value"], expected);
+
+        // Its members may go as well.
+        changed["value"]["same"] = json!({ "latitude": 1.5 });
+        changed["value"]["vector"] = json!({ "value": [1.0, 3.5] });
+        put(&documents, "d", &changed.to_string(), Some(&written)).await;
+        assert_eq!(meaning(&get(&documents, "d").await.unwrap().fields), changed);
+    });
+}
+
 #[test]
 fn the_field_of_the_id_stays_as_the_other_program_has_it() {
     with_fresh(async |fresh| {

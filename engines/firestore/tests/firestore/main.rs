@@ -10,4 +10,5 @@ mod foreign;
 mod network;
 mod opening;
 mod ordering;
+mod paging;
 mod round_trips;
