@@ -51,6 +51,7 @@ pub use keyward_agents as agents;
 pub use keyward_agreements as agreements;
 #[doc(inline)]
 pub use keyward_cache as cache;
+pub use keyward_coordinated::finish_pushes;
 pub use keyward_engine::*;
 #[doc(inline)]
 pub use keyward_extract as extract;

@@ -31,6 +31,7 @@ mod ttl;
 
 use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 
@@ -38,6 +39,9 @@ use crate::args::Cli;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+
+/// How long a command waits at its end for values on their way to a value store. The next command sends what is left.
+const PUSHES_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A server allocates for each request, on one thread, and frees on another.
 #[global_allocator]
@@ -73,6 +77,8 @@ fn run(cli: Cli, output: &mut Output) -> Result {
     let done = runtime.block_on(cli.command.run(&cli.target, output));
     // What a command found before it failed still counts.
     let done = done.and(output.flush());
+    // What was committed reaches a value store with a coordinator before the process ends, if that answers in time.
+    runtime.block_on(keyward::finish_pushes(PUSHES_TIME_MAX));
     // A thread that still waits for standard input would hold up the end.
     runtime.shutdown_background();
     done

@@ -1,21 +1,31 @@
 //! Adoption: taking over a value store that another program filled.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use keyward_engine::{
     Commit, Error, ErrorKind, Expect, Expiry, Json, Order, Outcome, Put, Result, Scan, Version,
+    moment,
 };
 use keyward_key::{Key, KeyRange};
 use serde::{Deserialize, Serialize};
 
-use crate::Coordinated;
 use crate::head::Head;
 use crate::layout;
+use crate::shared::Shared;
+use crate::tasks::within;
 
 /// How many keys are adopted in one commit at most.
 const ADOPTED_AT_ONCE: usize = 256;
 
-/// What [`Coordinated::adopt_new`] found.
+/// How long the second listing waits for one answer of the value store, so that an opening does not wait for one that
+/// hangs.
+const RELIST_STEP_WAIT: Duration = Duration::from_secs(5);
+/// How long a listing that failed rests.
+const RELIST_AFTER: Duration = Duration::from_secs(30);
+
+/// What [`Coordinated::adopt_new`](crate::Coordinated::adopt_new) found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Adopted {
     /// Keys in the value store.
@@ -35,18 +45,53 @@ struct StoreRow {
     keep: Vec<String>,
     /// Whether all keys that the value store had at first are adopted.
     adopted: bool,
+    /// When the first listing was complete. Listings are late: what was written until then is certain to be in one
+    /// that begins after the value store's lag.
+    #[serde(with = "moment::optional", default, skip_serializing_if = "Option::is_none")]
+    listed: Option<Timestamp>,
+    /// Whether there may be rows that say which keys adoption has copied.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    copied: bool,
 }
 
-impl Coordinated {
-    /// Lists the value store to find keys that other programs added or removed, and brings the coordinator up to date.
-    /// Writes nothing to the value store; values are read when somebody asks for them.
-    ///
-    /// Changes to values need no listing: they are noticed when a key is read. Keys whose first segment
-    /// [stays in the coordinator](crate::Options::keep) are only looked at when a store is opened for the first time.
-    ///
-    /// Holds the listed keys in memory. Safe to interrupt, and to run in several processes at once.
+impl Shared {
+    /// Makes sure that the coordinator is for this store, and adopts what the value store holds as far as that is to
+    /// be done now: the first time, once more when listings have caught up with that, and when the options say so.
+    pub async fn claim_and_adopt(&self) -> Result<()> {
+        let row = self.claim().await?;
+        let is_first = !row.adopted && row.listed.is_none();
+        if is_first || self.options.rescan {
+            self.adopt_new().await?;
+        } else if row.adopted && row.copied {
+            self.forget_copies().await?;
+        } else if !row.adopted {
+            self.relist_at(row.listed.map(|at| self.visible_at(at)));
+            self.relist_if_due().await;
+        }
+        Ok(())
+    }
+
+    /// Lists the value store for the second time, if it is time to, which completes the adoption. What fails is tried
+    /// again later.
+    pub async fn relist_if_due(&self) {
+        let now = self.now();
+        if self.take_relisting(now) && self.list(RELIST_STEP_WAIT).await.is_err() {
+            self.relist_at(Some(now.saturating_add(RELIST_AFTER).unwrap_or(Timestamp::MAX)));
+        }
+    }
+
+    /// [`Coordinated::adopt_new`](crate::Coordinated::adopt_new).
     pub async fn adopt_new(&self) -> Result<Adopted> {
+        // The value store's own timeouts apply.
+        self.list(Duration::MAX).await
+    }
+
+    /// Lists the value store, and waits not longer than that for one of its answers.
+    async fn list(&self, step_wait: Duration) -> Result<Adopted> {
+        let began = self.now();
         let row = self.store_row().await?;
+        // Before the first listing, nothing can be missing from it.
+        let is_first = row.as_ref().is_some_and(|(_, row)| !row.adopted && row.listed.is_none());
         // The row while its store is being adopted: what must hold for a kept key to be copied.
         let adopting = row.filter(|(_, row)| !row.adopted).map(|(version, _)| version);
         let mut adopted = Adopted::default();
@@ -54,7 +99,7 @@ impl Coordinated {
         let limit = self.values.capabilities().limits.scan_rows_max.min(1_000);
         let mut scan = Scan::new(KeyRange::all()).keys_only().limit(limit);
         loop {
-            let page = self.values.scan(&scan).await?;
+            let page = answer(step_wait, self.values.scan(&scan)).await?;
             let mut data = Vec::new();
             let mut kept = Vec::new();
             for row in page.rows {
@@ -71,28 +116,32 @@ impl Coordinated {
             }
             adopted.added += self.adopt(&data).await?;
             if let Some(version) = &adopting {
-                adopted.added += self.copy(&kept, version).await?;
+                adopted.added += self.copy(&kept, version, step_wait).await?;
             }
             if page.next.is_none() {
                 break;
             }
             scan.after = page.next;
         }
-        if adopting.is_none() {
-            adopted.removed = self.remove_unlisted(&listed).await?;
+        if !is_first {
+            adopted.removed = self.remove_unlisted(&listed, step_wait).await?;
+        }
+        if adopting.is_some() {
+            self.note_listed(began).await?;
         }
         Ok(adopted)
     }
 
-    /// Makes sure that the coordinator is for this store. Tells whether the value store is still to be adopted.
-    pub(crate) async fn claim(&self) -> Result<bool> {
+    /// Makes sure that the coordinator is for this store.
+    async fn claim(&self) -> Result<StoreRow> {
         let mut keep = self.options.keep.clone();
         keep.sort();
         keep.dedup();
         let row = match self.store_row().await? {
             Some((_, row)) => row,
             None => {
-                let row = StoreRow { keep: keep.clone(), adopted: false };
+                let row =
+                    StoreRow { keep: keep.clone(), adopted: false, listed: None, copied: true };
                 let commit = Commit::new()
                     .check(layout::store_row(), Expect::Absent)
                     .put(layout::store_row(), Put::new(json(&row)?));
@@ -114,21 +163,62 @@ impl Coordinated {
             return Err(Error::new(ErrorKind::Misplaced, message)
                 .advise("Open the store with the keep option that it was first opened with."));
         }
-        Ok(!row.adopted)
+        Ok(row)
     }
 
-    /// Notes that all keys which the value store had at first are adopted.
-    pub(crate) async fn note_adopted(&self) -> Result<()> {
+    /// Notes that the value store was listed, by a listing that began at some moment, and plans the next one. The first
+    /// listing after which nothing can be missing completes the adoption.
+    async fn note_listed(&self, began: Timestamp) -> Result<()> {
         let Some((version, row)) = self.store_row().await? else { return Ok(()) };
-        if row.adopted {
+        let listed = row.listed.unwrap_or_else(|| self.now());
+        let next = self.visible_at(listed);
+        let adopted =
+            row.adopted || (began >= next && row.listed.is_some()) || self.lag().is_zero();
+        self.relist_at((!adopted).then_some(next));
+        if row.adopted == adopted && row.listed.is_some() {
             return Ok(());
         }
-        let row = StoreRow { adopted: true, ..row };
+        let copied = !adopted || {
+            let (copies, _) = self.coordinator_keys(layout::copied_range(), None).await?;
+            !copies.is_empty()
+        };
+        let row = StoreRow { adopted, listed: Some(listed), copied, ..row };
+        // A conflict means that another process has noted it.
+        let _: Outcome = self.write_store_row(version, &row).await?;
+        if adopted && copied {
+            self.forget_copies().await?;
+        }
+        Ok(())
+    }
+
+    async fn write_store_row(&self, version: Version, row: &StoreRow) -> Result<Outcome> {
         let commit = Commit::new()
             .check(layout::store_row(), Expect::Version(version))
-            .put(layout::store_row(), Put::new(json(&row)?));
-        // A conflict means that another process has noted it.
-        let _: Outcome = self.coordinator.commit(commit).await?;
+            .put(layout::store_row(), Put::new(json(row)?));
+        self.coordinator.commit(commit).await
+    }
+
+    /// Deletes the rows that say which keys adoption has copied, once it is complete.
+    async fn forget_copies(&self) -> Result<()> {
+        loop {
+            let (rows, _) = self.coordinator_keys(layout::copied_range(), None).await?;
+            if rows.is_empty() {
+                break;
+            }
+            for some in rows.chunks(self.adopted_at_once()) {
+                let commit =
+                    some.iter().fold(Commit::new(), |commit, row| commit.delete(row.clone()));
+                let _: Outcome = self.coordinator.commit(commit).await?;
+            }
+        }
+        if let Some((version, row)) = self.store_row().await?
+            && row.adopted
+            && row.copied
+        {
+            // A conflict means that another process has noted it.
+            let _: Outcome =
+                self.write_store_row(version, &StoreRow { copied: false, ..row }).await?;
+        }
         Ok(())
     }
 
@@ -145,7 +235,6 @@ impl Coordinated {
 
     /// Gives a head to each key that has no row yet.
     async fn adopt(&self, keys: &[Key]) -> Result<usize> {
-        let head = Put::new(Head::Adopted.to_json());
         let mut adopted = 0;
         for some in keys.chunks(self.adopted_at_once()) {
             let rows = self.rows_of(some).await?;
@@ -155,6 +244,8 @@ impl Coordinated {
                 .filter(|(_, rows)| rows.head.is_none() && rows.pending.is_none())
                 .map(|(key, _)| key.clone())
                 .collect();
+            // A listing has just shown them.
+            let head = Put::new(Head::Adopted(Some(self.now())).to_json());
             while !new.is_empty() {
                 let commit = new.iter().fold(Commit::new(), |commit, key| {
                     commit
@@ -180,12 +271,14 @@ impl Coordinated {
         Ok(adopted)
     }
 
-    /// Copies keys that stay in the coordinator, while the store is being adopted. Later they live on in the
-    /// coordinator alone, and a copy could bring back what was deleted there.
-    async fn copy(&self, keys: &[Key], adopting: &Version) -> Result<usize> {
+    /// Copies keys that stay in the coordinator, while the store is being adopted, and each only once. They live on in
+    /// the coordinator alone, and another copy could bring back what was deleted there.
+    async fn copy(&self, keys: &[Key], adopting: &Version, step_wait: Duration) -> Result<usize> {
         let mut copied = 0;
-        for key in keys {
-            let Some(entry) = self.values.get(key).await? else { continue };
+        let marks: Vec<Key> = keys.iter().map(layout::copied).collect();
+        let marks = self.rows(&marks).await?;
+        for (key, _) in keys.iter().zip(marks).filter(|(_, mark)| mark.is_none()) {
+            let Some(entry) = answer(step_wait, self.values.get(key)).await? else { continue };
             let put = Put {
                 value: entry.value,
                 metadata: entry.metadata,
@@ -193,23 +286,26 @@ impl Coordinated {
             };
             let commit = Commit::new()
                 .check(key.clone(), Expect::Absent)
+                .check(layout::copied(key), Expect::Absent)
                 .check(layout::store_row(), Expect::Version(adopting.clone()))
-                .put(key.clone(), put);
+                .put(key.clone(), put)
+                .put(layout::copied(key), Put::new(Json::from_stored("true")));
             copied += usize::from(self.coordinator.commit(commit).await?.is_applied());
         }
         Ok(copied)
     }
 
     /// Reads the keys that the value store does not list, which takes over their removal.
-    async fn remove_unlisted(&self, listed: &HashSet<Key>) -> Result<usize> {
+    async fn remove_unlisted(&self, listed: &HashSet<Key>, step_wait: Duration) -> Result<usize> {
         let mut removed = 0;
         for piece in layout::visible_pieces(&KeyRange::all(), Order::Ascending) {
             let mut after = None;
             loop {
                 let (mut keys, next) = self.coordinator_keys(piece.clone(), after).await?;
                 keys.retain(|key| !self.is_kept(key) && !listed.contains(key));
+                let keys = self.without_fresh(keys).await?;
                 for some in keys.chunks(self.capabilities.limits.get_keys_max) {
-                    let entries = self.read_many(some).await?;
+                    let entries = answer(step_wait, self.read_many(some)).await?;
                     removed += entries.iter().filter(|entry| entry.is_none()).count();
                 }
                 if next.is_none() {
@@ -221,9 +317,32 @@ impl Coordinated {
         Ok(removed)
     }
 
+    /// The keys without those that another listing showed so lately that this one may not have.
+    async fn without_fresh(&self, keys: Vec<Key>) -> Result<Vec<Key>> {
+        let heads = self.rows(&keys).await?;
+        let mut left = Vec::with_capacity(keys.len());
+        for (key, head) in keys.into_iter().zip(heads) {
+            let is_fresh = match head {
+                Some(head) => self.is_fresh(&key, &head)?,
+                None => false,
+            };
+            if !is_fresh {
+                left.push(key);
+            }
+        }
+        Ok(left)
+    }
+
     fn adopted_at_once(&self) -> usize {
         self.capabilities.limits.commit_keys_max.min(ADOPTED_AT_ONCE)
     }
+}
+
+/// What the value store answers, if it does so in time.
+async fn answer<T>(step_wait: Duration, act: impl Future<Output = Result<T>>) -> Result<T> {
+    within(step_wait, act).await.unwrap_or_else(|| {
+        Err(Error::new(ErrorKind::Unavailable, "the value store took too long to answer"))
+    })
 }
 
 fn json(row: &StoreRow) -> Result<Json> {

@@ -2,7 +2,8 @@
 //! version, metadata and expiry are those that callers see, so it is written only when the key changes.
 
 use bytes::Bytes;
-use keyward_engine::{Error, ErrorKind, Json, Result};
+use jiff::Timestamp;
+use keyward_engine::{Error, ErrorKind, Json, Result, moment_text};
 use keyward_key::Key;
 
 /// Where the value of a key is.
@@ -13,8 +14,12 @@ pub(crate) enum Head {
     /// In the head itself. Entries that expire are kept like this, since two clocks never end one entry at the same
     /// moment: only the coordinator's decides.
     Inline(Json),
-    /// In the value store, where another program put it. Nobody has read it through this engine yet.
-    Adopted,
+    /// In the head itself, and nowhere else: bookkeeping that has a key of the caller's. It never reaches the value
+    /// store.
+    Kept(Json),
+    /// In the value store, where another program put it. Nobody has read it through this engine yet. A listing showed
+    /// it at this moment; heads of older versions do not say.
+    Adopted(Option<Timestamp>),
 }
 
 /// The hash of a value's text, as hexadecimal digits.
@@ -33,7 +38,12 @@ const STORED: &[u8] = br#"{"hash":""#;
 const STORED_END: &[u8] = br#""}"#;
 const INLINE: &[u8] = br#"{"value":"#;
 const INLINE_END: &[u8] = b"}";
-const ADOPTED: &str = r#"{"adopted":true}"#;
+const KEPT: &[u8] = br#"{"kept":"#;
+const KEPT_END: &[u8] = b"}";
+const ADOPTED: &[u8] = br#"{"adopted":""#;
+const ADOPTED_END: &[u8] = br#""}"#;
+/// An adopted head of an older version, without the moment.
+const ADOPTED_ONCE: &str = r#"{"adopted":true}"#;
 
 impl Head {
     /// How many bytes longer a head is than the value in it, at most.
@@ -44,7 +54,9 @@ impl Head {
         Json::from_stored(match self {
             Self::Stored(Hash(hex)) => [STORED, hex.as_bytes(), STORED_END].concat(),
             Self::Inline(value) => [INLINE, value.as_bytes(), INLINE_END].concat(),
-            Self::Adopted => ADOPTED.into(),
+            Self::Kept(value) => [KEPT, value.as_bytes(), KEPT_END].concat(),
+            Self::Adopted(Some(at)) => [ADOPTED, moment_text(*at).as_bytes(), ADOPTED_END].concat(),
+            Self::Adopted(None) => ADOPTED_ONCE.into(),
         })
     }
 
@@ -57,8 +69,16 @@ impl Head {
         if let Some(hex) = between(&bytes, STORED, STORED_END) {
             return Ok(Self::Stored(Hash(String::from_utf8_lossy(&hex).into_owned())));
         }
-        if stored.as_str() == ADOPTED {
-            return Ok(Self::Adopted);
+        if let Some(value) = between(&bytes, KEPT, KEPT_END) {
+            return Ok(Self::Kept(Json::from_stored(value)));
+        }
+        if stored.as_str() == ADOPTED_ONCE {
+            return Ok(Self::Adopted(None));
+        }
+        if let Some(text) = between(&bytes, ADOPTED, ADOPTED_END)
+            && let Ok(at) = String::from_utf8_lossy(&text).parse()
+        {
+            return Ok(Self::Adopted(Some(at)));
         }
         let message = format!("the coordinator's row of {key} is not one that Keyward writes");
         Err(Error::new(ErrorKind::Corrupt, message).advise(
@@ -81,7 +101,14 @@ mod tests {
     fn heads_come_back_as_they_were_written() {
         let value = Json::parse(r#"{"n":1.00,"hash":"x"}"#).unwrap();
         let key = Key::parse("a").unwrap();
-        for head in [Head::Stored(Hash::of(&value)), Head::Inline(value), Head::Adopted] {
+        let at = "2026-11-18T10:12:03.5Z".parse().unwrap();
+        for head in [
+            Head::Stored(Hash::of(&value)),
+            Head::Inline(value.clone()),
+            Head::Kept(value),
+            Head::Adopted(Some(at)),
+            Head::Adopted(None),
+        ] {
             let stored = head.to_json();
             assert_eq!(Json::parse(stored.to_bytes()).unwrap(), stored, "it is JSON");
             assert_eq!(Head::read(&key, &stored).unwrap(), head);
@@ -90,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_row_of_somebody_else_is_refused() {
-        for text in ["1", "null", r#"{"hash":7}"#, r#"{"name":"Ada"}"#] {
+        for text in ["1", "null", r#"{"hash":7}"#, r#"{"name":"Ada"}"#, r#"{"adopted":"soon"}"#] {
             let stored = Json::parse(text).unwrap();
             let error = Head::read(&Key::parse("user:7").unwrap(), &stored).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt);

@@ -6,6 +6,7 @@ use keyward_key::{Key, KeyRange, Prefix};
 /// How many bytes longer the key of a pending row is than the key it is about.
 pub(crate) const PENDING_KEY_BYTES: usize = "system:coordinator:pending:".len();
 
+const COPIED: [&str; 3] = ["system", "coordinator", "copied"];
 const PENDING: [&str; 3] = ["system", "coordinator", "pending"];
 
 /// The row that says what this coordinator is for: `system:coordinator:store`.
@@ -26,6 +27,17 @@ pub(crate) fn pending_subject(row: &Key) -> Option<Key> {
 /// All pending rows.
 pub(crate) fn pending_range() -> KeyRange {
     KeyRange::under(&Prefix::from_segments(PENDING))
+}
+
+/// The row that says that adoption has copied a key: `system:coordinator:copied:{key}`. It is shorter than that of
+/// [`pending`], so every key has room for it.
+pub(crate) fn copied(key: &Key) -> Key {
+    Prefix::from_segments(COPIED).join(key)
+}
+
+/// All rows of [`copied`].
+pub(crate) fn copied_range() -> KeyRange {
+    KeyRange::under(&Prefix::from_segments(COPIED))
 }
 
 /// Everything that belongs to this engine itself: `system:coordinator` and what lies below.

@@ -13,7 +13,7 @@ pub struct Options {
     /// clocks of processes may differ. The coordinator holds every value at least this long.
     pub grace: Duration,
     /// Whether opening lists the value store again, to find keys that other programs added or removed. The first
-    /// time, it is always listed.
+    /// time it is always listed, and once more after its lag.
     pub rescan: bool,
 }
 

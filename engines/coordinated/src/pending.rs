@@ -58,6 +58,8 @@ pub(crate) struct Pending {
     pub version: Version,
     /// The version of the head beside it; `None` if there is none.
     pub head: Option<Version>,
+    /// Whether the head is bookkeeping that stays in the coordinator.
+    pub is_kept: bool,
     /// The value that the value store should show; `None` if the key should be absent.
     pub value: Option<Json>,
     /// The metadata that belongs to the value.
@@ -70,13 +72,22 @@ impl Pending {
         let mark = read_mark(key, row)?;
         let version = row.version.clone();
         let head_version = head.map(|head| head.version.clone());
-        let absent =
-            Self { mark: mark.clone(), version, head: head_version, value: None, metadata: None };
-        // Without a head, the entry has expired.
-        let (Some(_), Some(head)) = (&mark.hash, head) else { return Ok(absent) };
+        let absent = Self {
+            mark: mark.clone(),
+            version,
+            head: head_version,
+            is_kept: false,
+            value: None,
+            metadata: None,
+        };
+        // Without a head, the entry was deleted or has expired.
+        let Some(head) = head else { return Ok(absent) };
         let value = match Head::read(key, &head.value)? {
+            // What was there before it has to leave the value store.
+            Head::Kept(_) => return Ok(Self { is_kept: true, ..absent }),
+            _ if mark.hash.is_none() => return Ok(absent),
             Head::Inline(value) => value,
-            Head::Stored(_) | Head::Adopted => row.value.clone(),
+            Head::Stored(_) | Head::Adopted(_) => row.value.clone(),
         };
         Ok(Self { value: Some(value), metadata: head.metadata.clone(), ..absent })
     }

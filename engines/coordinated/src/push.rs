@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use keyward_engine::{Commit, Put, Result};
 use keyward_key::Key;
 
-use crate::Coordinated;
 use crate::pending::Pending;
+use crate::shared::Shared;
 use crate::work::Step;
 
 /// How often a push follows a row that changes meanwhile before it leaves the rest to later.
@@ -21,7 +21,7 @@ const ROUNDS_MAX: usize = 4;
 /// How many keys are pushed at once. A value store that takes many in one request joins them.
 const PUSHED_AT_ONCE: usize = 100;
 /// How long a failed push rests.
-const RETRY_AFTER: Duration = Duration::from_secs(5);
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// With less grace than this, a plan is still as good as with this.
 const GRACE_LEAST: Duration = Duration::from_secs(60);
 
@@ -33,7 +33,7 @@ pub(crate) struct Planned {
     pub read_at: Timestamp,
 }
 
-impl Coordinated {
+impl Shared {
     /// Pushes keys until the value store has what their rows say. Gives those that it has now; the others are planned
     /// for later. Never fails: the rows say what is left to do.
     pub(crate) async fn push(&self, planned: Vec<Planned>) -> Vec<Planned> {
@@ -68,7 +68,7 @@ impl Coordinated {
     /// landed by the end of the grace, and what has landed is visible after the value store's lag.
     pub(crate) fn confirmable_at(&self, committed: Timestamp, pushed: Timestamp) -> Timestamp {
         let landed = committed.saturating_add(self.options.grace).unwrap_or(Timestamp::MAX);
-        landed.max(pushed).saturating_add(self.lag()).unwrap_or(Timestamp::MAX)
+        self.visible_at(landed.max(pushed))
     }
 
     /// Reads the rows of some keys, and gives those that are pending.

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use keyward_engine::{Cursor, Entry, Error, ErrorKind, Json, Page, Result, Row, Scan, Want};
 use keyward_key::Key;
 
-use crate::Coordinated;
 use crate::head::{Hash, Head};
 use crate::layout;
 use crate::pending::read_mark;
+use crate::shared::Shared;
 use crate::takeover::Sighting;
 
 /// How often a read begins again because keys change meanwhile.
@@ -36,7 +36,7 @@ fn entry_of(head: &Entry, value: Json) -> Entry {
     Entry { value, ..head.clone() }
 }
 
-impl Coordinated {
+impl Shared {
     /// The rows of some keys. Each step of the read is of one moment, and holds both rows of its keys.
     pub(crate) async fn rows_of(&self, keys: &[Key]) -> Result<Vec<Rows>> {
         let asked: Vec<Key> =
@@ -62,8 +62,10 @@ impl Coordinated {
             return Ok(Found::Known(Some(head.clone())));
         }
         let hash = match Head::read(key, &head.value)? {
-            Head::Inline(value) => return Ok(Found::Known(Some(entry_of(head, value)))),
-            Head::Adopted => return Ok(Found::Stored(head.clone(), None)),
+            Head::Inline(value) | Head::Kept(value) => {
+                return Ok(Found::Known(Some(entry_of(head, value))));
+            }
+            Head::Adopted(_) => return Ok(Found::Stored(head.clone(), None)),
             Head::Stored(hash) => hash,
         };
         let Some(pending) = &rows.pending else {
@@ -143,12 +145,31 @@ impl Coordinated {
                 (Some(entry), Some(hash)) if Hash::of(&entry.value) == hash => {
                     read.insert((key, hash), entry.value.clone());
                 }
+                (None, None) if self.is_fresh(&key, &head)? => return Err(self.is_late(&key)),
                 _ => {
                     sightings.push(Sighting { key, head: Some(head.version), pending: None, shown })
                 }
             }
         }
         Ok(sightings)
+    }
+
+    /// Whether a head was adopted so lately that a read of the value store may not show the key yet, although a
+    /// listing did.
+    pub(crate) fn is_fresh(&self, key: &Key, head: &Entry) -> Result<bool> {
+        Ok(match Head::read(key, &head.value)? {
+            Head::Adopted(Some(at)) => self.now() < self.visible_at(at),
+            _ => false,
+        })
+    }
+
+    fn is_late(&self, key: &Key) -> Error {
+        let message = format!("the value store lists {key}, but does not show its value yet");
+        let hint = format!(
+            "Another program wrote it lately, and reads of the value store are up to {} s late. Try again then.",
+            self.lag().as_secs().max(1)
+        );
+        Error::new(ErrorKind::Unavailable, message).advise(hint)
     }
 
     /// One page of a range: rows of the coordinator with their values.

@@ -1,24 +1,42 @@
 //! Settling: dropping the coordinator's copy of a value once the value store is certain to show it.
 
+use std::collections::HashSet;
+use std::time::Duration;
+
 use jiff::Timestamp;
-use keyward_engine::{Commit, Expect, Outcome, Result, Version};
+use keyward_engine::{Commit, Cursor, Expect, Outcome, Result, Scan, Version};
 use keyward_key::Key;
 
-use crate::Coordinated;
 use crate::layout;
-use crate::pending::Mark;
-use crate::push::Planned;
+use crate::pending::{Mark, read_mark};
+use crate::push::{Planned, RETRY_AFTER};
+use crate::shared::Shared;
 use crate::takeover::Sighting;
+use crate::tasks::within;
 use crate::work::Step;
 
-/// How many keys are tended in one go.
-const TENDED_AT_ONCE: usize = 32;
-/// How many keys a commit tends besides its own.
-const TENDED_PER_COMMIT: usize = 8;
-/// How many keys that other processes left are looked at in one go.
-const LEFT_MAX: usize = 64;
+/// How many keys are tended in one step: what value stores read in one request.
+const TENDED_AT_ONCE: usize = 100;
+/// How many keys are tended after a commit.
+const TENDED_PER_COMMIT: usize = 32;
+/// How many steps a round of the background task takes at most, so that the task can end between rounds.
+const STEPS_PER_ROUND: usize = 32;
+/// How many keys an opening confirms. It only saves space, and the next opening goes on.
+const CONFIRMED_PER_OPENING: usize = 64;
+/// How many pending rows are looked at in one step: their values are read too.
+const LOOKED_AT_ONCE: usize = 256;
+/// How long the next page of a look waits.
+const LOOK_ON_AFTER: Duration = Duration::from_secs(1);
+/// How long a row of another process rests. Its process usually pushes it within this time.
+const OTHERS_REST: Duration = Duration::from_secs(60);
+/// How long an opening waits for one step. A value store that takes longer is left to the background task, or to the
+/// next opening.
+const OPENING_STEP_WAIT: Duration = Duration::from_secs(5);
 
-/// What [`Coordinated::settle`] did.
+/// How many steps of an opening the value store may refuse whole. One can consist of keys that it never takes.
+const OPENING_REFUSALS_MAX: usize = 3;
+
+/// What [`Coordinated::settle`](crate::Coordinated::settle) did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Settled {
     /// Keys that were brought to the value store.
@@ -35,98 +53,164 @@ struct Tended {
     /// The value store has them, since now at the latest.
     shown: Vec<Planned>,
     pushed: usize,
+    /// How many were to be pushed.
+    tried: usize,
 }
 
-impl Coordinated {
-    /// Pushes everything that the value store does not have yet, and drops the coordinator's copy of every value that
-    /// it is certain to show. Safe to call at any time, by several processes at once, and to interrupt.
-    ///
-    /// Commits do a part of this on the way. Fails if one of the two stores cannot be reached; what was done until
-    /// then stays done.
+impl Tended {
+    /// Whether the value store took nothing of what was pushed, so that there is no use in going on.
+    fn is_refused(&self) -> bool {
+        self.tried > 0 && self.pushed == 0
+    }
+}
+
+impl Shared {
+    /// [`Coordinated::settle`](crate::Coordinated::settle).
     pub async fn settle(&self) -> Result<Settled> {
         let mut settled = Settled::default();
         let mut after = None;
         loop {
-            let (rows, next) = self.coordinator_keys(layout::pending_range(), after).await?;
-            self.plan_left(&rows, |_| self.now()).await?;
-            self.settle_due(&mut settled, usize::MAX).await?;
-            if next.is_none() {
+            after = self.plan_left(after, |_| self.now()).await?;
+            loop {
+                let due = self.work.take_due(self.now(), TENDED_AT_ONCE);
+                if due.is_empty() {
+                    break;
+                }
+                let tended = self.tend(due).await?;
+                settled.pushed += tended.pushed;
+                self.note_shown(tended.shown).await?;
+            }
+            settled.settled += self.drop_done().await?;
+            if after.is_none() {
                 break;
             }
-            after = next;
         }
         settled.waiting = self.work.planned();
         Ok(settled)
     }
 
-    /// Settles some of what earlier processes left. Only the coordinator must be reachable.
-    pub(crate) async fn settle_some(&self) -> Result<()> {
-        let (mut rows, _) = self.coordinator_keys(layout::pending_range(), None).await?;
-        rows.truncate(LEFT_MAX);
-        // What was pushed a moment ago may not be visible yet, and need not be pushed again.
-        let visible =
-            |mark: &Mark| mark.committed.saturating_add(self.lag()).unwrap_or(Timestamp::MAX);
-        self.plan_left(&rows, visible).await?;
-        // The value store may be out of reach: the work stays.
-        let _ = self.settle_due(&mut Settled::default(), LEFT_MAX).await;
-        Ok(())
-    }
-
-    async fn settle_due(&self, settled: &mut Settled, mut limit: usize) -> Result<()> {
+    /// Pushes all values that earlier processes could not push, and settles some of what they left. Only the
+    /// coordinator must be reachable: what the value store does not take stays planned.
+    pub async fn catch_up(&self) -> Result<()> {
+        let mut after = None;
         loop {
-            let due = self.work.take_due(self.now(), TENDED_AT_ONCE.min(limit));
-            limit = limit.saturating_sub(due.len());
+            // What was pushed a moment ago may not be visible yet, and need not be pushed again.
+            after = self.plan_left(after, |mark| self.visible_at(mark.committed)).await?;
+            if after.is_none() {
+                break;
+            }
+        }
+        self.work.look_at(self.next_look());
+        let mut to_confirm = CONFIRMED_PER_OPENING;
+        let mut refusals = 0;
+        loop {
+            let mut due = self.work.take_pushes(self.now(), TENDED_AT_ONCE);
+            if due.is_empty() {
+                due = self.work.take_due(self.now(), to_confirm);
+                to_confirm -= due.len();
+            }
             if due.is_empty() {
                 break;
             }
-            let tended = self.tend(due).await?;
-            settled.pushed += tended.pushed;
-            self.note_shown(tended.shown).await?;
+            let Some(Ok(tended)) = within(OPENING_STEP_WAIT, self.tend(due.clone())).await else {
+                // Out of reach, or too slow. A step that was cut off is still to be done.
+                for (key, _) in &due {
+                    self.retry_later(key);
+                }
+                break;
+            };
+            refusals += usize::from(tended.is_refused());
+            // A note only saves work, and a row that could not be dropped is planned again.
+            let _ = self.note_shown(tended.shown).await;
+            if refusals == OPENING_REFUSALS_MAX {
+                break;
+            }
         }
-        settled.settled += self.drop_done().await?;
+        let _ = self.drop_done().await;
         Ok(())
     }
 
-    /// Tends some of what is due, as part of a commit. What fails is planned again.
-    pub(crate) async fn tend_some(&self) {
-        let now = self.now();
-        let next_look = now.saturating_add(self.options.grace).unwrap_or(Timestamp::MAX);
-        if self.work.is_time_to_look(now, next_look)
-            && let Ok((mut rows, _)) = self.coordinator_keys(layout::pending_range(), None).await
-        {
-            rows.retain(|row| {
-                layout::pending_subject(row).is_some_and(|key| !self.work.knows(&key))
-            });
-            rows.truncate(LEFT_MAX);
-            // Most of them belong to processes that are alive, and will be done before that.
-            let _ = self.plan_left(&rows, |_| next_look).await;
-        }
-        let due = self.work.take_due(now, TENDED_PER_COMMIT);
+    /// Tends some of what is due, after a commit. What fails is planned again.
+    pub async fn tend_some(&self) {
+        self.look_around().await;
+        let due = self.work.take_due(self.now(), TENDED_PER_COMMIT);
         if !due.is_empty() {
             let _ = self.tend(due).await;
         }
     }
 
-    /// Plans what to do with pending rows that this process knows nothing of. `look_at` says when to look whether the
-    /// value store has them, if no process has noted that it does.
-    async fn plan_left(&self, rows: &[Key], look_at: impl Fn(&Mark) -> Timestamp) -> Result<()> {
-        let keys: Vec<Key> = rows
-            .iter()
-            .filter_map(layout::pending_subject)
-            .filter(|key| !self.work.knows(key))
-            .collect();
-        for some in keys.chunks(TENDED_AT_ONCE) {
-            for Planned { key, pending, .. } in self.pendings(some).await? {
-                match pending.mark.pushed {
-                    Some(pushed) => {
-                        let at = self.confirmable_at(pending.mark.committed, pushed);
-                        self.work.plan(&key, at, Step::Confirm(pending.version));
-                    }
-                    None => self.work.plan(&key, look_at(&pending.mark), Step::Push),
-                }
+    /// Tends what is due, in the background. Ends early if one of the stores is out of reach.
+    pub async fn tend_round(&self) {
+        for _ in 0..STEPS_PER_ROUND {
+            self.look_around().await;
+            let due = self.work.take_due(self.now(), TENDED_AT_ONCE);
+            if due.is_empty() {
+                break;
+            }
+            match self.tend(due).await {
+                Ok(tended) if !tended.is_refused() => {}
+                _ => break,
             }
         }
-        Ok(())
+        // What cannot be dropped now is planned again.
+        let _ = self.drop_done().await;
+    }
+
+    /// Whether there is something to tend.
+    pub fn is_something_due(&self) -> bool {
+        self.work.is_due(self.now()) || self.is_relisting_due()
+    }
+
+    /// Looks at the next pending rows for what other processes left, and completes the adoption, if it is time to.
+    async fn look_around(&self) {
+        let now = self.now();
+        self.relist_if_due().await;
+        self.work.look_at(self.next_look());
+        let Some(after) = self.work.take_look(now) else { return };
+        let look_at = |mark: &Mark| {
+            let rested = mark.committed.saturating_add(OTHERS_REST).unwrap_or(Timestamp::MAX);
+            self.visible_at(rested)
+        };
+        let soon = now.saturating_add(LOOK_ON_AFTER).unwrap_or(Timestamp::MAX);
+        match self.plan_left(after.clone(), look_at).await {
+            Ok(None) => self.work.looked(None, self.next_look()),
+            Ok(next) => self.work.looked(next, soon),
+            Err(_) => self.work.looked(after, soon),
+        }
+    }
+
+    /// When to begin to look for what others left: most of them are alive, and do it before that.
+    fn next_look(&self) -> Timestamp {
+        self.now().saturating_add(self.options.grace).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Plans what to do with a page of pending rows that this process knows nothing of, and says where the next page
+    /// begins. `look_at` says when to look whether the value store has them, if no process has noted that it does.
+    async fn plan_left(
+        &self,
+        after: Option<Cursor>,
+        look_at: impl Fn(&Mark) -> Timestamp,
+    ) -> Result<Option<Cursor>> {
+        let limit = self.coordinator.capabilities().limits.scan_rows_max.min(LOOKED_AT_ONCE);
+        let scan = Scan::new(layout::pending_range()).after(after).limit(limit);
+        let page = self.coordinator.scan(&scan).await?;
+        for row in page.rows {
+            let (Some(key), Some(entry)) = (layout::pending_subject(&row.key), row.entry) else {
+                continue;
+            };
+            if self.work.knows(&key) {
+                continue;
+            }
+            let mark = read_mark(&key, &entry)?;
+            match mark.pushed {
+                Some(pushed) => {
+                    let at = self.confirmable_at(mark.committed, pushed);
+                    self.work.plan(&key, at, Step::Confirm(entry.version));
+                }
+                None => self.work.plan(&key, look_at(&mark), Step::Push),
+            }
+        }
+        Ok(page.next)
     }
 
     /// Does what is due for some keys. On an error, all of them are planned again.
@@ -142,6 +226,11 @@ impl Coordinated {
 
     async fn tend_all(&self, due: &[(Key, Step)]) -> Result<Tended> {
         let keys: Vec<Key> = due.iter().map(|(key, _)| key.clone()).collect();
+        // Until this is dropped, no other task settles one of these keys, and this one settles none that another task
+        // may still send an older value of.
+        let flight = self.work.begin(keys.clone());
+        let contended: HashSet<Key> =
+            keys.iter().filter(|key| self.work.flights(key) > 1).cloned().collect();
         // A key without a pending row was settled by another process.
         let planned = self.pendings(&keys).await?;
         let keys: Vec<Key> = planned.iter().map(|planned| planned.key.clone()).collect();
@@ -153,8 +242,14 @@ impl Coordinated {
         for (planned, shown) in planned.into_iter().zip(shown) {
             let Planned { key, pending, .. } = &planned;
             let step = due.iter().find(|(other, _)| other == key).map(|(_, step)| step);
-            if pending.is_shown_by(shown.as_ref(), now, self.expiry_support()) {
-                if step == Some(&Step::Confirm(pending.version.clone())) {
+            // What another program writes under a key that is bookkeeping here stays there, unseen.
+            let is_hidden = pending.is_kept && pending.mark.foreign;
+            if is_hidden || pending.is_shown_by(shown.as_ref(), now, self.expiry_support()) {
+                let is_confirmed = step == Some(&Step::Confirm(pending.version.clone()));
+                if is_confirmed && contended.contains(key) {
+                    let again = now.saturating_add(RETRY_AFTER).unwrap_or(Timestamp::MAX);
+                    self.work.plan(key, again, Step::Confirm(pending.version.clone()));
+                } else if is_confirmed {
                     self.work.finish(key, pending.version.clone());
                 } else {
                     let at = self.confirmable_at(pending.mark.committed, now);
@@ -173,9 +268,11 @@ impl Coordinated {
             }
         }
         self.take_over(sightings).await?;
+        tended.tried = to_push.len();
         let pushed = self.push(to_push).await;
         tended.pushed += pushed.len();
         tended.shown.extend(pushed);
+        drop(flight);
         Ok(tended)
     }
 

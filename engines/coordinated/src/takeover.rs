@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use keyward_engine::{Commit, Entry, Expect, Expiry, Outcome, Put, Result, Version};
 use keyward_key::Key;
 
-use crate::Coordinated;
 use crate::head::{Hash, Head};
 use crate::layout;
 use crate::pending::Mark;
+use crate::shared::Shared;
 use crate::work::Step;
 
 /// A key of the value store that is not as the coordinator says, although it has been for longer than reads are late.
@@ -22,7 +22,7 @@ pub(crate) struct Sighting {
     pub shown: Option<Entry>,
 }
 
-impl Coordinated {
+impl Shared {
     /// Makes the coordinator agree with what was seen, by compare-and-swap. What changed since it was seen is left
     /// alone: the caller reads again.
     ///

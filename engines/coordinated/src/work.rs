@@ -2,10 +2,10 @@
 //! has its pending row in the coordinator.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use keyward_engine::Version;
+use keyward_engine::{Cursor, Version};
 use keyward_key::Key;
 
 /// More work than this is left to the pending rows.
@@ -30,11 +30,18 @@ pub(crate) struct Work {
 #[derive(Debug, Default)]
 struct Queue {
     steps: HashMap<Key, (Timestamp, Step)>,
-    due: BTreeSet<(Timestamp, Key)>,
+    /// The keys to push, by the time.
+    pushes: BTreeSet<(Timestamp, Key)>,
+    /// The keys to confirm, likewise.
+    confirms: BTreeSet<(Timestamp, Key)>,
     /// Pending rows that are no longer needed, with the version that was confirmed.
     done: BTreeMap<Key, Version>,
     /// When to look for pending rows that other processes left.
     next_look: Option<Timestamp>,
+    /// How many tasks of this process may be sending a value of a key.
+    flights: HashMap<Key, usize>,
+    /// How far the last look has come; nothing, if it begins anew.
+    looked: Option<Cursor>,
 }
 
 impl Work {
@@ -42,13 +49,29 @@ impl Work {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes that values of some keys may be sent until the flight is dropped. To be noted before the values are
+    /// committed, or read.
+    pub fn begin(self: &Arc<Self>, keys: Vec<Key>) -> Flight {
+        let mut queue = self.queue();
+        for key in &keys {
+            *queue.flights.entry(key.clone()).or_default() += 1;
+        }
+        drop(queue);
+        Flight { work: self.clone(), keys }
+    }
+
+    /// How many flights a key has.
+    pub fn flights(&self, key: &Key) -> usize {
+        self.queue().flights.get(key).copied().unwrap_or_default()
+    }
+
     /// Plans a step for a key, instead of any other.
     pub fn plan(&self, key: &Key, at: Timestamp, step: Step) {
         let mut queue = self.queue();
         queue.forget(key);
         if queue.steps.len() < QUEUED_MAX {
+            queue.due(&step).insert((at, key.clone()));
             queue.steps.insert(key.clone(), (at, step));
-            queue.due.insert((at, key.clone()));
         }
     }
 
@@ -65,19 +88,32 @@ impl Work {
         queue.done.insert(key.clone(), version);
     }
 
-    /// Takes some of the steps that are due at `now`, the most overdue first.
+    /// Takes some of the steps that are due at `now`, pushes before confirmations and the most overdue first. A quarter
+    /// is left to confirmations, so that values that the value store always refuses do not stop the others.
     pub fn take_due(&self, now: Timestamp, limit: usize) -> Vec<(Key, Step)> {
         let mut queue = self.queue();
         let mut taken = Vec::new();
-        while taken.len() < limit {
-            let Some((at, key)) = queue.due.first().cloned() else { break };
-            if at > now {
-                break;
-            }
-            queue.due.pop_first();
-            taken.extend(queue.steps.remove(&key).map(|(_, step)| (key, step)));
-        }
+        queue.take_pushes(now, limit - limit / 4, &mut taken);
+        queue.take_confirms(now, limit, &mut taken);
+        queue.take_pushes(now, limit, &mut taken);
         taken
+    }
+
+    /// Takes some of the pushes that are due at `now`.
+    pub fn take_pushes(&self, now: Timestamp, limit: usize) -> Vec<(Key, Step)> {
+        let mut taken = Vec::new();
+        self.queue().take_pushes(now, limit, &mut taken);
+        taken
+    }
+
+    /// Whether a step is due at `now`, or it is time to look for what others left.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        let queue = self.queue();
+        let is_due =
+            |due: &BTreeSet<(Timestamp, Key)>| due.first().is_some_and(|(at, _)| *at <= now);
+        is_due(&queue.pushes)
+            || is_due(&queue.confirms)
+            || queue.next_look.is_none_or(|at| at <= now)
     }
 
     /// Takes some finished keys that `is_free` lets go.
@@ -88,14 +124,22 @@ impl Work {
         keys.into_iter().filter_map(|key| queue.done.remove_entry(&key)).collect()
     }
 
-    /// Whether it is time to look for what others left; if so, the next time is at `next`.
-    pub fn is_time_to_look(&self, now: Timestamp, next: Timestamp) -> bool {
+    /// Plans the next look for what others left, if none is planned.
+    pub fn look_at(&self, at: Timestamp) {
+        self.queue().next_look.get_or_insert(at);
+    }
+
+    /// Takes the look that is due, if one is, and where it goes on: at the beginning, or where the last one ended.
+    pub fn take_look(&self, now: Timestamp) -> Option<Option<Cursor>> {
         let mut queue = self.queue();
-        let due = queue.next_look.is_some_and(|at| at <= now);
-        if due || queue.next_look.is_none() {
-            queue.next_look = Some(next);
-        }
-        due
+        queue.next_look.take_if(|at| *at <= now).map(|_| queue.looked.take())
+    }
+
+    /// Notes how far a look has come, and when to go on.
+    pub fn looked(&self, to: Option<Cursor>, next: Timestamp) {
+        let mut queue = self.queue();
+        queue.looked = to;
+        queue.next_look = Some(next);
     }
 
     /// How many keys have something planned.
@@ -104,11 +148,61 @@ impl Work {
     }
 }
 
+/// Values that may be on their way to the value store.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    work: Arc<Work>,
+    keys: Vec<Key>,
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let mut queue = self.work.queue();
+        for key in &self.keys {
+            if let Some(count) = queue.flights.get_mut(key) {
+                *count -= 1;
+                if *count == 0 {
+                    queue.flights.remove(key);
+                }
+            }
+        }
+    }
+}
+
 impl Queue {
     fn forget(&mut self, key: &Key) {
         self.done.remove(key);
-        if let Some((at, _)) = self.steps.remove(key) {
-            self.due.remove(&(at, key.clone()));
+        if let Some((at, step)) = self.steps.remove(key) {
+            self.due(&step).remove(&(at, key.clone()));
         }
+    }
+
+    fn due(&mut self, step: &Step) -> &mut BTreeSet<(Timestamp, Key)> {
+        match step {
+            Step::Push => &mut self.pushes,
+            Step::Confirm(_) => &mut self.confirms,
+        }
+    }
+
+    fn take_pushes(&mut self, now: Timestamp, limit: usize, taken: &mut Vec<(Key, Step)>) {
+        take(&mut self.pushes, &mut self.steps, now, limit, taken);
+    }
+
+    fn take_confirms(&mut self, now: Timestamp, limit: usize, taken: &mut Vec<(Key, Step)>) {
+        take(&mut self.confirms, &mut self.steps, now, limit, taken);
+    }
+}
+
+/// Moves steps that are due into `taken` until it has `limit`.
+fn take(
+    due: &mut BTreeSet<(Timestamp, Key)>,
+    steps: &mut HashMap<Key, (Timestamp, Step)>,
+    now: Timestamp,
+    limit: usize,
+    taken: &mut Vec<(Key, Step)>,
+) {
+    while taken.len() < limit && due.first().is_some_and(|(at, _)| *at <= now) {
+        let Some((_, key)) = due.pop_first() else { break };
+        taken.extend(steps.remove(&key).map(|(_, step)| (key, step)));
     }
 }

@@ -1,6 +1,7 @@
 //! Committing: one commit in the coordinator decides, and then the value store follows.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use keyward_engine::{
@@ -8,14 +9,15 @@ use keyward_engine::{
 };
 use keyward_key::Key;
 
-use crate::Coordinated;
+use crate::catalog::is_catalog;
 use crate::head::{Hash, Head};
 use crate::layout;
 use crate::pending::{Mark, Pending};
 use crate::push::Planned;
+use crate::shared::Shared;
 use crate::work::Step;
 
-/// How often a commit is tried again because keys it deletes come and go.
+/// How often a commit is tried again because keys it deletes, or keeps in the coordinator, come and go.
 const ROUNDS_MAX: usize = 4;
 /// How many finished rows one commit takes along.
 const TAKEN_ALONG: usize = 32;
@@ -31,6 +33,24 @@ struct Plan {
     changes: Vec<(Change, usize)>,
 }
 
+/// The head of a key before a commit.
+enum Before {
+    Absent,
+    /// Bookkeeping that stays in the coordinator.
+    Kept(Version),
+    /// An entry that the value store has, or is to have.
+    Data(Version),
+}
+
+impl Before {
+    fn expect(&self) -> Expect {
+        match self {
+            Self::Absent => Expect::Absent,
+            Self::Kept(version) | Self::Data(version) => Expect::Version(version.clone()),
+        }
+    }
+}
+
 /// A change of one key that the value store must follow.
 struct Change {
     key: Key,
@@ -39,28 +59,40 @@ struct Change {
     metadata: Option<Json>,
 }
 
-impl Coordinated {
-    pub(crate) async fn write(&self, commit: Commit) -> Result<Outcome> {
+impl Shared {
+    pub(crate) async fn write(self: &Arc<Self>, commit: Commit) -> Result<Outcome> {
         refuse_reserved(&commit)?;
         let writes = commit.writes.len();
         let touched: HashSet<Key> = commit.writes.iter().map(|write| write.key().clone()).collect();
+        let deleted: HashSet<Key> = commit
+            .writes
+            .iter()
+            .filter(|write| matches!(write, Write::Delete(_)))
+            .map(|write| write.key().clone())
+            .collect();
         let mut room = self.room_beside(&commit);
         for round in 0..ROUNDS_MAX {
-            // The last round deletes without looking: that is right as well, but may push what need not be.
+            // The last round does not insist that what is absent stays so: that is right as well, but may push what
+            // need not be.
             let is_last = round + 1 == ROUNDS_MAX;
-            let absent =
-                if is_last { HashSet::new() } else { self.absent_deletes(&commit).await? };
+            let mut before = self.before(&commit).await?;
+            if is_last {
+                before.retain(|key, before| {
+                    !matches!(before, Before::Absent) || !deleted.contains(key)
+                });
+            }
             let done =
                 self.work.take_done(if is_last { 0 } else { room }, |key| !touched.contains(key));
             let now = self.now();
-            let plan = self.plan(commit.clone(), &absent, &done, now)?;
+            let plan = self.plan(commit.clone(), &before, &done, now)?;
             let changed: Vec<Key> =
                 plan.changes.iter().map(|(change, _)| change.key.clone()).collect();
+            let flight = self.work.begin(changed.clone());
             let failed = match self.coordinator.commit(plan.commit).await {
                 Ok(Outcome::Applied { revision, mut versions }) => {
                     let planned = planned(plan.changes, &versions, now);
                     versions.truncate(writes);
-                    self.follow(planned).await;
+                    self.follow(planned, flight).await;
                     return Ok(Outcome::Applied { revision, versions });
                 }
                 Ok(Outcome::Conflicted { failed }) => failed,
@@ -84,8 +116,8 @@ impl Coordinated {
                 return Ok(Outcome::Conflicted { failed });
             }
         }
-        let message = "the coordinator refused a commit whose checks all hold";
-        Err(Error::new(ErrorKind::Internal, message))
+        let message = "the keys of the commit changed again and again while it was planned";
+        Err(Error::new(ErrorKind::Unavailable, message))
     }
 
     /// How many finished rows a commit takes along. Only one that certainly changes something takes any: a commit that
@@ -102,33 +134,52 @@ impl Coordinated {
         }
     }
 
-    /// Which of the keys to delete do not exist. Deleting those changes nothing, so nothing is to be pushed either.
-    async fn absent_deletes(&self, commit: &Commit) -> Result<HashSet<Key>> {
-        let checked: HashMap<&Key, &Expect> =
-            commit.checks.iter().map(|check| (&check.key, &check.expect)).collect();
-        let deleted = commit.writes.iter().filter_map(|write| match write {
-            Write::Delete(key) if !self.is_kept(key) => Some(key),
-            _ => None,
-        });
-        let mut absent = HashSet::new();
+    /// The heads of the keys to delete, and of those that get bookkeeping. Deleting what is absent, and deleting or
+    /// replacing bookkeeping, changes nothing in the value store, so nothing is to be pushed either.
+    async fn before(&self, commit: &Commit) -> Result<HashMap<Key, Before>> {
+        let absent: HashSet<&Key> = commit
+            .checks
+            .iter()
+            .filter(|check| check.expect == Expect::Absent)
+            .map(|check| &check.key)
+            .collect();
+        let mut before = HashMap::new();
         let mut unknown = Vec::new();
-        for key in deleted {
-            match checked.get(key) {
-                Some(Expect::Absent) => _ = absent.insert(key.clone()),
-                Some(Expect::Version(_)) => {}
-                None => unknown.push(key.clone()),
+        for write in &commit.writes {
+            let key = write.key();
+            let matters = match write {
+                Write::Put(_, put) => is_catalog(&put.value),
+                Write::Delete(_) => true,
+                Write::Add(..) => false,
+            };
+            if !matters || self.is_kept(key) {
+                continue;
+            }
+            // If it is not absent, the commit conflicts.
+            if absent.contains(key) {
+                before.insert(key.clone(), Before::Absent);
+            } else {
+                unknown.push(key.clone());
             }
         }
-        let rows = self.rows(&unknown).await?;
-        let missing = unknown.into_iter().zip(rows).filter(|(_, row)| row.is_none());
-        absent.extend(missing.map(|(key, _)| key));
-        Ok(absent)
+        let heads = self.rows(&unknown).await?;
+        for (key, head) in unknown.into_iter().zip(heads) {
+            let state = match head {
+                None => Before::Absent,
+                Some(head) => match Head::read(&key, &head.value)? {
+                    Head::Kept(_) => Before::Kept(head.version),
+                    _ => Before::Data(head.version),
+                },
+            };
+            before.insert(key, state);
+        }
+        Ok(before)
     }
 
     fn plan(
         &self,
         commit: Commit,
-        absent: &HashSet<Key>,
+        before: &HashMap<Key, Before>,
         done: &[(Key, Version)],
         now: Timestamp,
     ) -> Result<Plan> {
@@ -140,21 +191,39 @@ impl Coordinated {
         let mut rows = Vec::new();
         let first_row = commit.writes.len();
         for write in commit.writes {
-            let change = match &write {
-                write if self.is_kept(write.key()) => None,
-                Write::Put(key, put) => Some(change_to(key, put, now)),
-                Write::Delete(key) if absent.contains(key) => {
-                    if !checked.contains(key) {
-                        checks.push(Check { key: key.clone(), expect: Expect::Absent });
-                    }
-                    None
+            let key = write.key();
+            let before = before.get(key);
+            // Whether the value store need not follow depends on the head: it must still be the same.
+            let mut unchanged = |before: &Before| {
+                if !checked.contains(key) {
+                    checks.push(Check { key: key.clone(), expect: before.expect() });
                 }
-                Write::Delete(key) => Some(deletion_of(key, now)),
-                Write::Add(key, _) => return Err(cannot_add(key)),
             };
-            writes.push(match (write, &change) {
-                (Write::Put(key, put), Some(change)) => Write::Put(key, head_put(put, change)),
-                (write, _) => write,
+            let change = match &write {
+                _ if self.is_kept(key) => None,
+                Write::Put(_, put) if is_catalog(&put.value) => {
+                    if let Some(before) = before {
+                        unchanged(before);
+                    }
+                    // What the catalog replaces leaves the value store. What another program has there, and nobody
+                    // here knows of, stays.
+                    matches!(before, Some(Before::Data(_))).then(|| deletion_of(key, now))
+                }
+                Write::Put(_, put) => Some(change_to(key, put, now)),
+                Write::Delete(_) => match before {
+                    Some(before @ (Before::Absent | Before::Kept(_))) => {
+                        unchanged(before);
+                        None
+                    }
+                    Some(Before::Data(_)) | None => Some(deletion_of(key, now)),
+                },
+                Write::Add(..) => return Err(cannot_add(key)),
+            };
+            writes.push(match write {
+                Write::Put(key, put) if !self.is_kept(&key) => {
+                    Write::Put(key, head_put(put, &change))
+                }
+                write => write,
             });
             if let Some(change) = change {
                 let held = change.value.as_ref().filter(|_| !change.mark.inline);
@@ -179,13 +248,6 @@ impl Coordinated {
         for key in keys {
             self.work.plan(key, now, Step::Push);
         }
-    }
-
-    /// Brings the value store to what was committed, and does some of what is due besides.
-    async fn follow(&self, planned: Vec<Planned>) {
-        // Noted first: if the caller drops the commit half-way, the rest is done later.
-        self.push_later(&planned);
-        futures_util::future::join(self.push(planned), self.tend_some()).await;
     }
 }
 
@@ -219,10 +281,13 @@ fn deletion_of(key: &Key, now: Timestamp) -> Change {
     Change { key: key.clone(), mark, value: None, metadata: None }
 }
 
-fn head_put(put: Put, change: &Change) -> Put {
-    let head = match (&change.mark.hash, change.mark.inline) {
-        (Some(hash), false) => Head::Stored(hash.clone()),
-        _ => Head::Inline(put.value.clone()),
+/// A put as its head. What the value store does not follow, or follows by deleting, is bookkeeping.
+fn head_put(put: Put, change: &Option<Change>) -> Put {
+    let head = match change.as_ref().and_then(|change| change.mark.hash.as_ref().zip(Some(change)))
+    {
+        Some((hash, change)) if !change.mark.inline => Head::Stored(hash.clone()),
+        Some(_) => Head::Inline(put.value.clone()),
+        None => Head::Kept(put.value.clone()),
     };
     Put { value: head.to_json(), ..put }
 }
@@ -237,7 +302,7 @@ fn planned(
         let version = versions.get(at)?.clone()?;
         // All that a commit writes has one version, heads and pending rows alike.
         let head = value.is_some().then(|| version.clone());
-        let pending = Pending { mark, version, head, value, metadata };
+        let pending = Pending { mark, version, head, is_kept: false, value, metadata };
         Some(Planned { key, pending, read_at: now })
     });
     planned.collect()

@@ -1,8 +1,9 @@
 //! A value store that another program filled.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use keyward_engine::{Commit, Expect, Scan, Store};
+use keyward_engine::{Commit, ErrorKind, Expect, Scan, Store};
 use keyward_key::KeyRange;
 use keyward_testkit::{Call, Faults, When};
 
@@ -152,4 +153,100 @@ async fn metadata_of_another_program_is_read_with_its_value() {
     let store = Store::new(setup.open().await);
     let entry = store.get(&key("slot")).await.unwrap().unwrap();
     assert_eq!(entry.metadata, Some(json(r#"{"by":"worker"}"#)));
+}
+
+#[tokio::test]
+async fn an_adopted_key_that_is_read_late_is_not_taken_for_deleted() {
+    let setup = Setup::new();
+    // The listing shows the key. Where it is read, the value store does not show it yet.
+    let elsewhere = Setup::new();
+    elsewhere.write_there(&key("policy:new"), POLICY).await;
+    elsewhere.clock.advance(LAG);
+    drop(setup.open_with(elsewhere.values, setup.coordinator.revive()).await.unwrap());
+    let engine = Arc::new(setup.open().await);
+    let store = Store::from_arc(engine.clone());
+    let error = store.get(&key("policy:new")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("policy:new"), "{error}");
+    assert!(store.scan(&Scan::new(KeyRange::all())).await.is_err());
+    // Nor does a listing that is late remove it.
+    setup.clock.advance(LAG / 2);
+    assert_eq!(engine.adopt_new().await.unwrap().removed, 0);
+    let create =
+        Commit::new().check(key("policy:new"), Expect::Absent).put(key("policy:new"), put("1"));
+    assert!(!store.commit(create).await.unwrap().is_applied());
+
+    setup.write_there(&key("policy:new"), POLICY).await;
+    setup.clock.advance(LAG);
+    assert_eq!(value(&store, &key("policy:new")).await.as_deref(), Some(POLICY));
+    // Later, what is not there was deleted.
+    setup.write_there(&key("policy:gone"), "1").await;
+    setup.clock.advance(LAG);
+    engine.adopt_new().await.unwrap();
+    setup.delete_there(&key("policy:gone")).await;
+    setup.clock.advance(LAG);
+    assert_eq!(value(&store, &key("policy:gone")).await, None);
+}
+
+#[tokio::test]
+async fn a_key_that_the_first_listing_misses_is_adopted_by_the_second() {
+    for is_reopened in [false, true] {
+        let setup = Setup::new();
+        // So late that the first listing does not show it. One of them stays in the coordinator.
+        for late in ["policy:late", "queue:late"] {
+            setup.write_there(&key(late), "1").await;
+        }
+        let mut store = Store::new(setup.open().await);
+        assert_eq!(value(&store, &key("policy:late")).await, None);
+        setup.clock.advance(LAG);
+        if is_reopened {
+            store = Store::new(setup.open().await);
+        } else {
+            store.put(key("policy:ours"), put("1")).await.unwrap();
+        }
+        let create = Commit::new()
+            .check(key("policy:late"), Expect::Absent)
+            .put(key("policy:late"), put("2"));
+        assert!(!store.commit(create).await.unwrap().is_applied(), "it is there");
+        for late in ["policy:late", "queue:late"] {
+            assert_eq!(value(&store, &key(late)).await.as_deref(), Some("1"), "{late}");
+        }
+        // There is no third listing.
+        let scans = |setup: &Setup| {
+            setup.values.trace().iter().filter(|(call, _)| *call == Call::Scan).count()
+        };
+        assert_eq!(scans(&setup), 2);
+        setup.clock.advance(LAG * 100);
+        drop(setup.open().await);
+        store.put(key("policy:ours"), put("3")).await.unwrap();
+        assert_eq!(scans(&setup), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_store_lists_for_the_second_time_by_itself() {
+    let setup = Setup::new();
+    setup.write_there(&key("policy:late"), "1").await;
+    let store = Store::new(setup.open().await);
+    setup.clock.advance(LAG);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(value(&store, &key("policy:late")).await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn what_was_deleted_between_both_listings_stays_deleted() {
+    let setup = Setup::new();
+    fill(&setup).await;
+    let store = Store::new(setup.open().await);
+    for gone in ["index:email:a@b.c", "policy:01"] {
+        store.delete(key(gone)).await.unwrap();
+    }
+    setup.clock.advance(LAG);
+    drop(setup.open().await);
+    for gone in ["index:email:a@b.c", "policy:01"] {
+        assert_eq!(value(&store, &key(gone)).await, None, "{gone}");
+    }
+    let own = "system:coordinator:copied:";
+    let rows = contents(&setup.coordinator.inner()).await;
+    assert!(!rows.iter().any(|(key, _)| key.to_string().starts_with(own)), "they are forgotten");
 }

@@ -44,7 +44,32 @@ async fn a_push_that_overtakes_another_is_followed_by_the_newer_value() {
         quick.put(slot.clone(), put("2")).await
     });
     assert!(first.is_ok() && second.is_ok());
+    // The first push lands after both commits were acknowledged.
+    tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(setup.shown_value(&slot).await.as_deref(), Some("2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_push_of_the_same_process_is_not_undone_by_an_earlier_one() {
+    for when in [When::Before, When::After] {
+        let delay = Fault::Delay(when, Duration::from_secs(3));
+        let setup = Setup::with(Faults::script([(1, delay)]), Faults::none());
+        let engine = Arc::new(setup.open().await);
+        let store = Store::from_arc(engine.clone());
+        let slot = key("slot");
+        store.put(slot.clone(), put("1")).await.unwrap();
+        store.put(slot.clone(), put("2")).await.unwrap();
+        assert_eq!(setup.shown_value(&slot).await.as_deref(), Some("2"), "the first is under way");
+        // However short the grace is, nothing is settled while an older value may land.
+        setup.wait();
+        engine.settle().await.unwrap();
+        assert_eq!(setup.held().await, 1);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(setup.shown_value(&slot).await.as_deref(), Some("2"), "{when:?}");
+        setup.wait();
+        assert_eq!(engine.settle().await.unwrap().waiting, 0);
+        assert_eq!(value(&store, &slot).await.as_deref(), Some("2"));
+    }
 }
 
 #[tokio::test]

@@ -61,6 +61,15 @@ impl World {
         Coordinated::open(values, coordinator, options, self.clock).await
     }
 
+    /// Everything that a seed says.
+    async fn run(seed: u64) -> Self {
+        let world = Self::new(seed);
+        let processes = (0..PROCESSES).map(|n| world.process(seed * PROCESSES + n));
+        futures_util::future::join_all(processes).await;
+        world.verdict().await;
+        world
+    }
+
     /// One process after the other, each until it dies.
     async fn process(&self, seed: u64) {
         let mut rng = Rng::with_seed(seed);
@@ -160,11 +169,21 @@ fn processes_that_crash_and_send_late_lose_no_increment() {
         let _replay = Replay::new(test, seed);
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(World::run(seed));
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_run_every_time() {
+    let trace = |seed| {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(async {
-            let world = World::new(seed);
-            let processes = (0..PROCESSES).map(|n| world.process(seed * PROCESSES + n));
-            futures_util::future::join_all(processes).await;
-            world.verdict().await;
-        });
+            let world = World::run(seed).await;
+            (world.values.trace(), world.coordinator.trace())
+        })
+    };
+    for seed in seeds(5, 50) {
+        assert_eq!(trace(seed), trace(seed), "seed {seed}");
     }
 }
