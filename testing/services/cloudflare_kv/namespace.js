@@ -22,6 +22,13 @@ function isCertain(name, value, metadata, end) {
     return isName && value.length < SMALL_BYTES_MAX && metadata === undefined && end === undefined;
 }
 
+/** Runs operations at the same time. Waits for all of them, also when one fails. */
+async function together(operations) {
+    const ended = await Promise.allSettled(operations);
+    const failed = ended.find(({ status }) => status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+}
+
 export class Namespace {
     #workerd;
     #number;
@@ -35,6 +42,10 @@ export class Namespace {
     /** Answers of 429 still to give, and after how many seconds each asks to be tried again. */
     #refusals = 0;
     #retryAfter = 0;
+    /** How many writes to workerd still have to fail, as a test asked. */
+    #failures = 0;
+    /** Whether it was deleted: what comes later must not write into its successor. */
+    #isClosed = false;
     /** The operation before: one at a time, so that what is due is written before it is read. */
     #last = Promise.resolve();
 
@@ -52,13 +63,17 @@ export class Namespace {
         return this.#now ?? Date.now();
     }
 
-    /** What a test sets: its clock (`now`), how late reads are (`lag`), how many requests to refuse, and how. */
-    control({ now, lag, refuse, retryAfter }) {
+    /**
+     * What a test sets: its clock (`now`), how late reads are (`lag`), how many requests to refuse and how,
+     * and how many of the next writes to workerd fail (`fail`).
+     */
+    control({ now, lag, refuse, retryAfter, fail }) {
         // Requests of a test may overtake each other; its clock never goes back.
         if (now !== undefined) this.#now = Math.max(now, this.#now ?? now);
         if (lag !== undefined) this.#lag = lag;
         if (refuse !== undefined) this.#refusals = refuse;
         if (retryAfter !== undefined) this.#retryAfter = retryAfter;
+        if (fail !== undefined) this.#failures = fail;
         // Whoever sets the clock waits, rather than the next who reads: readers have timeouts.
         return this.#alone(() => this.#settle());
     }
@@ -70,9 +85,19 @@ export class Namespace {
 
     /** Runs an operation after those before it. */
     #alone(operation) {
-        const done = this.#last.then(operation);
+        const done = this.#last.then(() => {
+            if (this.#isClosed) throw new Refused(404, 10013, 'namespace not found');
+            return operation();
+        });
         this.#last = done.catch(() => {});
         return done;
+    }
+
+    /** Ends it after the operations that have begun; later ones find no namespace. */
+    close() {
+        return this.#alone(() => {
+            this.#isClosed = true;
+        });
     }
 
     put(name, value, options) {
@@ -83,7 +108,7 @@ export class Namespace {
     putMany(puts) {
         return this.#alone(async () => {
             for (let at = 0; at < puts.length; at += TOGETHER) {
-                await Promise.all(puts.slice(at, at + TOGETHER).map((put) => this.#put(...put)));
+                await together(puts.slice(at, at + TOGETHER).map((put) => this.#put(...put)));
             }
         });
     }
@@ -155,26 +180,37 @@ export class Namespace {
         else this.#ends.set(name, end);
     }
 
-    /** Writes what can be read by now: of each name the last. */
+    /**
+     * Writes what can be read by now: of each name the last. A write stays pending until workerd has taken
+     * all that are due, so that whoever comes after a failure writes them again: twice is as good as once.
+     */
     async #settle() {
         const now = this.now();
-        const due = new Map();
-        while (this.#pending.length > 0 && this.#pending[0].due <= now) {
-            const write = this.#pending.shift();
-            due.set(write.name, write);
-        }
+        const later = this.#pending.findIndex(({ due }) => due > now);
+        const count = later < 0 ? this.#pending.length : later;
+        const due = new Map(this.#pending.slice(0, count).map((write) => [write.name, write]));
         const isSmall = ({ value }) => value !== null && value.length < SMALL_BYTES_MAX;
         const writes = [...due.values()];
         const small = writes.filter(isSmall);
         while (small.length > 0) {
             const some = small.splice(0, TOGETHER);
+            this.#failIfAsked();
             await this.#workerd.putMany(this.#number, some);
             for (const { name, expiration } of some) this.#ended(name, expiration);
         }
         const others = writes.filter((write) => !isSmall(write));
         while (others.length > 0) {
-            await Promise.all(others.splice(0, TOGETHER).map((write) => this.#write(write)));
+            this.#failIfAsked();
+            await together(others.splice(0, TOGETHER).map((write) => this.#write(write)));
         }
+        // Operations run alone, and requests only add at the end: these are still the first.
+        this.#pending.splice(0, count);
+    }
+
+    #failIfAsked() {
+        if (this.#failures === 0) return;
+        this.#failures--;
+        throw new Refused(503, 10001, 'workerd failed, as the test asked');
     }
 
     async #write({ name, value, metadata, expiration }) {

@@ -4,8 +4,8 @@
 //   node server.js PORT DIRECTORY
 //
 // For tests there is one route more: PUT /control/namespaces/ID with {"now": ms, "lag": ms, "refuse": n,
-// "retryAfter": s} sets a namespace's clock, how late it is read, and how many of its next requests are
-// answered 429, with what Retry-After.
+// "retryAfter": s, "fail": n} sets a namespace's clock, how late it is read, how many of its next requests
+// are answered 429, with what Retry-After, and how many of its next writes to workerd fail.
 
 import { createServer } from 'node:http';
 import { randomUUID } from 'node:crypto';
@@ -134,6 +134,7 @@ async function namespaceRoute(request, response, id, rest, query) {
             return success({ id, title: namespace.title });
         case 'DELETE ':
             namespaces.delete(id);
+            await namespace.close();
             workerd.release(namespace.number);
             return success({});
         case 'GET keys':
@@ -188,7 +189,9 @@ const server = createServer(async (request, response) => {
         const { status = 500, code = 10001, message } = error;
         response.statusCode = status;
         answer = { result: null, success: false, errors: [{ code, message }], messages: [] };
-        if (status === 500) console.error(error);
+        // Of what this server refuses, where it does so is of no interest.
+        const said = error instanceof Refused ? message : error;
+        if (status >= 500) console.error(`${request.method} ${request.url}: ${status}:`, said);
     }
     const isValue = Buffer.isBuffer(answer);
     response.setHeader('content-type', isValue ? 'application/octet-stream' : 'application/json');

@@ -67,7 +67,9 @@ export default {
             return await operate(request, env);
         } catch (error) {
             // Such as "KV PUT failed: 413 Value length of …": the status is the service's.
-            const status = Number(/failed: (\d{3})/.exec(error.message)?.[1] ?? 400);
+            // Without one, it is an argument of the wrong kind, or workerd itself failed.
+            const isArgument = error instanceof TypeError || error instanceof SyntaxError;
+            const status = Number(/failed: (\d{3})/.exec(error.message)?.[1] ?? (isArgument ? 400 : 500));
             return new Response(error.message, { status });
         }
     },

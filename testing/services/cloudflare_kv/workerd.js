@@ -10,14 +10,21 @@ const NAMESPACES = 200;
 
 const worker = fileURLToPath(new URL('worker.js', import.meta.url));
 
-/** Tries again what found no connection, as on a machine that is busy. Every operation may be carried out twice. */
-async function persistently(operation) {
-    for (let left = 10; ; left--) {
+/** How often an operation is tried again, and how long to wait before it. */
+const RETRIES = 10;
+const PAUSE_MS = 100;
+
+/** Tries again what workerd failed at, as on a busy machine. Every operation may be carried out twice. */
+async function persistently(what, operation) {
+    for (let left = RETRIES; ; left--) {
         try {
             return await operation();
         } catch (error) {
+            const isRefused = error instanceof Refused && error.status < 500;
+            if (isRefused) throw error;
+            console.error(`workerd: ${what} failed, ${left} tries left: ${error.message}`, error.cause ?? '');
             if (left === 0) throw error;
-            await new Promise((resolve) => setTimeout(resolve, 100));
+            await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
         }
     }
 }
@@ -41,7 +48,19 @@ export class Workerd {
         });
         const workerd = new Workerd();
         workerd.#url = await miniflare.ready;
+        await workerd.#probe();
         return workerd;
+    }
+
+    /** Makes sure that what is written is listed, before anybody relies on it. */
+    async #probe() {
+        const [number, name] = [0, 'probe'];
+        await this.put(number, name, Buffer.from('1'), {});
+        await persistently('the first listing', async () => {
+            const { keys } = await this.list(number, {});
+            if (!keys.some((key) => key.name === name)) throw new Error('the listing lacks what was written');
+        });
+        await this.delete(number, name);
     }
 
     /** Takes an empty namespace; gives its number. */
@@ -91,12 +110,15 @@ export class Workerd {
         for (const [name, value] of Object.entries(parameters)) {
             if (value !== undefined) url.searchParams.set(name, value);
         }
-        const response = await persistently(() => fetch(url, { method: 'POST', body }));
-        const answer = Buffer.from(await response.arrayBuffer());
-        if (!response.ok && response.status !== 404) {
-            throw new Refused(response.status, 10000 + response.status, answer.toString());
-        }
-        const isJson = response.headers.get('content-type')?.startsWith('application/json');
-        return { response, body: answer, parsed: isJson ? JSON.parse(answer.toString()) : undefined };
+        return persistently(`${operation} in namespace ${number}`, async () => {
+            const response = await fetch(url, { method: 'POST', body });
+            const answer = Buffer.from(await response.arrayBuffer());
+            const isAbsent = operation === 'get' && response.status === 404;
+            if (!response.ok && !isAbsent) {
+                throw new Refused(response.status, 10000 + response.status, answer.toString());
+            }
+            const isJson = response.headers.get('content-type')?.startsWith('application/json');
+            return { response, body: answer, parsed: isJson ? JSON.parse(answer.toString()) : undefined };
+        });
     }
 }
