@@ -1,6 +1,6 @@
 //! Writes that arrive together go out together: the API takes ten thousand in one request, and few requests a second.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::{Either, join, select};
@@ -16,6 +16,8 @@ const PAIRS_MAX: usize = 10_000;
 const BYTES_MAX: usize = 40_000_000;
 /// How many batches are sent at the same time.
 const BATCHES_MAX: usize = 4;
+/// How many requests are spent on finding the refused pairs of a batch: 29 find one of ten thousand.
+const SEARCH_REQUESTS_MAX: usize = 128;
 
 /// A write of one name.
 #[derive(Debug, Clone)]
@@ -121,19 +123,30 @@ async fn send(client: &Client, batch: Vec<Waiting>) {
     join(send_puts(client, puts), send_deletes(client, deletes)).await;
 }
 
+/// Sends pairs together. If they are refused, each half is sent by itself, until the refused pairs are
+/// alone: the others need not fail with them. When too many are refused, the rest is no longer split.
 async fn send_puts(client: &Client, puts: Vec<Waiting>) {
-    if puts.is_empty() {
-        return;
-    }
-    let pairs = puts.iter().filter_map(|one| pair(&one.write));
-    let result = client.put(pairs.collect()).await;
-    if puts.len() > 1 && result.as_ref().is_err_and(is_about_content) {
-        // One of them is refused, and the others need not be.
-        for one in puts {
-            let _ = one.done.send(client.put(BTreeMap::from_iter(pair(&one.write))).await);
+    let mut parts = vec![puts];
+    let mut requests = 0;
+    while let Some(mut part) = parts.pop() {
+        if part.is_empty() {
+            continue;
         }
-    } else {
-        tell(puts, &result);
+        let pairs = part.iter().filter_map(|one| pair(&one.write));
+        let result = client.put(pairs.collect()).await;
+        requests += 1;
+        match result {
+            Err(error) if part.len() > 1 && is_about_content(&error) => {
+                if requests < SEARCH_REQUESTS_MAX {
+                    let second = part.split_off(part.len() / 2);
+                    parts.extend([second, part]);
+                } else {
+                    let together = error::of_some(&error, part.len());
+                    tell(part, &Err(together));
+                }
+            }
+            result => tell(part, &result),
+        }
     }
 }
 

@@ -68,6 +68,9 @@ pub(crate) struct Name {
 
 #[derive(Deserialize)]
 struct Answer<T> {
+    /// Without it, an answer with the status 200 counts as a success.
+    #[serde(default = "yes")]
+    success: bool,
     result: Option<T>,
     #[serde(default)]
     result_info: Option<ResultInfo>,
@@ -131,7 +134,8 @@ impl Client {
             return Ok(None);
         }
         let answer: Answer<Vec<Name>> = decode(doing, &response)?;
-        let names = answer.result.unwrap_or_default();
+        // An empty namespace has an empty list. Without one, nobody knows what the namespace holds.
+        let names = answer.result.ok_or_else(|| error::unreadable(doing, "it has no result"))?;
         let next = answer.result_info.and_then(|info| info.cursor).filter(|next| !next.is_empty());
         Ok(Some(Names { names, next }))
     }
@@ -187,7 +191,8 @@ impl Client {
             return Ok(None);
         }
         let answer: Answer<Values> = decode(doing, &response)?;
-        Ok(answer.result.map(|result| result.values))
+        let result = answer.result.ok_or_else(|| error::unreadable(doing, "it has no result"))?;
+        Ok(Some(result.values))
     }
 
     /// One pair with its value as bytes.
@@ -252,10 +257,8 @@ impl Client {
                 false => refused,
             });
         }
-        let answer: Answer<Written> = serde_json::from_slice(&response.body).map_err(|error| {
-            let unreadable = error::unreadable(doing, error);
-            Error::new(ErrorKind::OutcomeUnknown, unreadable.message())
-        })?;
+        let unclear = |error: Error| Error::new(ErrorKind::OutcomeUnknown, error.message());
+        let answer: Answer<Written> = decode(doing, &response).map_err(unclear)?;
         Ok(answer.result.unwrap_or_default().unsuccessful_keys)
     }
 
@@ -278,7 +281,16 @@ fn decode<T: DeserializeOwned>(doing: &str, response: &Response) -> Result<Answe
     if response.status != StatusCode::OK {
         return Err(error::refused(doing, response));
     }
-    serde_json::from_slice(&response.body).map_err(|error| error::unreadable(doing, error))
+    let answer: Answer<T> =
+        serde_json::from_slice(&response.body).map_err(|error| error::unreadable(doing, error))?;
+    match answer.success {
+        true => Ok(answer),
+        false => Err(error::refused(doing, response)),
+    }
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn encode<T: Serialize>(body: &T) -> Result<Vec<u8>> {

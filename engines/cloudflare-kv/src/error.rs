@@ -95,6 +95,13 @@ pub(crate) fn unreadable(doing: &str, error: impl std::fmt::Display) -> Error {
         .advise("Check that api in the store's URL is the base URL of Cloudflare's API.")
 }
 
+/// The same error for entries that were refused together, perhaps for the sake of one of them.
+pub(crate) fn of_some(error: &Error, entries: usize) -> Error {
+    let message = format!("{} (at least one of {entries} entries)", error.message());
+    Error::new(error.kind(), message)
+        .advise("Write fewer entries at a time to find the refused ones.")
+}
+
 /// The same error for another one who waits for the same request.
 pub(crate) fn again(error: &Error) -> Error {
     let copy = Error::new(error.kind(), error.message());

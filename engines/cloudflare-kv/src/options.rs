@@ -36,7 +36,7 @@ pub struct Options {
     pub account: String,
     /// The namespace's id.
     pub namespace: String,
-    /// The base URL of the API.
+    /// The base URL of the API: https, since requests carry the token, or an address of this machine.
     pub api: String,
     /// The API token. Without one, the file below; without that, [`TOKEN_VARIABLE`].
     pub token: Option<Token>,
@@ -185,6 +185,7 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_part)
 }
 
+/// The base of an API: encrypted, unless it is on this machine, since requests carry the token.
 fn base_url(api: &str) -> Result<Url> {
     let parsed = Url::parse(api).ok().filter(|url| {
         ["http", "https"].contains(&url.scheme())
@@ -195,11 +196,19 @@ fn base_url(api: &str) -> Result<Url> {
             && url.fragment().is_none()
     });
     // It is not repeated: it may hold a secret.
-    parsed.ok_or_else(|| {
+    let url = parsed.ok_or_else(|| {
         invalid(format!(
             "api must be the base URL of an API, such as {API_DEFAULT}, without a login or a query"
         ))
-    })
+    })?;
+    let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    match url.scheme() == "https" || is_local {
+        true => Ok(url),
+        false => Err(invalid(format!(
+            "api must be an https URL, such as {API_DEFAULT}: http would send the token unencrypted"
+        ))
+        .advise("Use https. Plain http is allowed only to localhost, 127.0.0.1 and [::1].")),
+    }
 }
 
 fn invalid(message: String) -> Error {
@@ -241,6 +250,24 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Invalid);
             assert!(error.to_string().contains(named), "{error}");
             assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_sent_unencrypted_only_to_this_machine() {
+        for host in ["localhost:8787", "127.0.0.1:8787", "[::1]:8787"] {
+            let url = format!("cloudflare-kv://a/b?api=http://{host}/client/v4");
+            assert!(!options(&url).unwrap().namespace_url().unwrap().1, "{host}");
+        }
+        for host in ["kv.example.com", "10.0.0.1", "127.0.0.1.example.com", "localhost.example.com"]
+        {
+            let api = format!("http://{host}/client/v4");
+            let error = options(&format!("cloudflare-kv://a/b?api={api}")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{host}");
+            assert!(error.to_string().contains("unencrypted"), "{error}");
+            // Nor if a program sets it.
+            let options = Options { api, ..Options::new("a", "b") };
+            assert_eq!(options.namespace_url().unwrap_err().kind(), ErrorKind::Invalid, "{host}");
         }
     }
 

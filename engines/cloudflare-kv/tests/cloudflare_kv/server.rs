@@ -2,8 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use keyward_cloudflare_kv::{CloudflareKv, Options, Token};
@@ -72,8 +71,9 @@ fn request(method: &str, path: &str, body: &[u8]) -> Answer {
 #[derive(Debug)]
 pub struct Namespace {
     pub id: String,
-    /// The last moment that the server was told.
-    told: AtomicI64,
+    /// The last moment that the server knows, in milliseconds. Locked until it knows: nobody may read
+    /// by an older clock meanwhile.
+    told: Mutex<i64>,
 }
 
 impl Namespace {
@@ -88,8 +88,7 @@ impl Namespace {
     pub fn prompt() -> Self {
         let path = format!("/client/v4/accounts/{ACCOUNT}/storage/kv/namespaces");
         let made = request("POST", &path, br#"{"title":"a test's"}"#).result();
-        let namespace =
-            Self { id: made["id"].as_str().unwrap().to_owned(), told: AtomicI64::new(0) };
+        let namespace = Self { id: made["id"].as_str().unwrap().to_owned(), told: Mutex::new(0) };
         namespace.tell(&TestClock::new());
         namespace
     }
@@ -103,8 +102,10 @@ impl Namespace {
     /// Tells the server a test's time.
     pub fn tell(&self, clock: &TestClock) {
         let now = clock.now().as_millisecond();
-        if self.told.fetch_max(now, Ordering::SeqCst) < now {
+        let mut told = self.told.lock().unwrap();
+        if *told < now {
             self.control(serde_json::json!({ "now": now }));
+            *told = now;
         }
     }
 

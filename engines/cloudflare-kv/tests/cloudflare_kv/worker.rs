@@ -70,6 +70,8 @@ async fn writes_that_were_dropped_on_the_way_hold_up_nobody() {
         let store = store.clone();
         async move { store.put(key, Put::new(Json::from_integer(n as i64))).await }
     };
+    // However late this test goes on, the server has not yet answered the first request well.
+    namespace.control(serde_json::json!({ "refuse": 1, "retryAfter": 1 }));
     // The one that sends for all is dropped while it sends.
     let mut first = Box::pin(put(0));
     let others: Vec<_> = (1..20).map(|n| tokio::spawn(put(n))).collect();
