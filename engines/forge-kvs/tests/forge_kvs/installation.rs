@@ -1,7 +1,6 @@
 //! An installation of an app on the test server, which nobody else uses.
 
 use std::net::SocketAddr;
-use std::sync::Mutex;
 
 use keyward_engine::{
     BoxFuture, Capabilities, Clock, Commit, Engine, Entry, Outcome, Page, Put, Result, Scan, Stats,
@@ -12,6 +11,7 @@ use keyward_http::{Client, Effect, Method, Request, Url};
 use keyward_key::Key;
 use keyward_testkit::TestClock;
 use serde_json::json;
+use tokio::sync::Mutex;
 
 /// An installation of an app.
 #[derive(Clone)]
@@ -131,9 +131,12 @@ impl OnTestClock {
     }
 
     async fn tell(&self) {
+        // Held until the server has the time: nobody may go on by another one.
+        let mut told = self.told.lock().await;
         let now = self.clock.now();
-        if self.told.lock().unwrap().replace(now) != Some(now) {
+        if *told != Some(now) {
             self.installation.control(json!({"now": now.as_millisecond()})).await;
+            *told = Some(now);
         }
     }
 }
