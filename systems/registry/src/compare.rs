@@ -2,8 +2,18 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use keyward_engine::Json;
+use serde::Deserialize;
+
 use crate::source::TreeFile;
 use crate::{Operation, Policy, PolicyName, Problem, Step};
+
+/// Why a file cannot be a policy in a namespace.
+const NOT_PLAIN: &str = "the name has a colon or an escaped colon (%3A), which other programs that read \
+     the namespace cannot tell from the colons of a key; rename the file";
+/// Why an entry of a namespace is left alone.
+const FOREIGN: &str = "the name in this key has a colon, so the entry is nobody's policy here; copy what \
+     only it holds, then delete it";
 
 /// Files by the names of their policies, of which each has one.
 #[derive(Debug, Default)]
@@ -15,9 +25,18 @@ pub(crate) struct Files {
     scanned: u64,
 }
 
+/// Where entries are kept, as far as names depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// In a store of Keyward's own: every name has a key.
+    Own,
+    /// In a namespace of Workers KV that other programs read: they cannot tell every name apart.
+    Namespace,
+}
+
 impl Files {
     /// What each file is called. Two of one name are both left alone, as is what is a problem already.
-    pub fn new(files: Vec<TreeFile>, problems: Vec<Problem>) -> Self {
+    pub fn new(files: Vec<TreeFile>, problems: Vec<Problem>, layout: Layout) -> Self {
         let mut found = Self { scanned: files.len() as u64, ..Self::default() };
         for problem in problems {
             found.blocked.extend(PolicyName::from_path(&problem.path).map(String::from));
@@ -26,7 +45,11 @@ impl Files {
         let mut named: HashMap<String, Vec<TreeFile>> = HashMap::with_capacity(files.len());
         for file in files {
             match check(&file) {
-                Ok(name) => named.entry(name).or_default().push(file),
+                Ok(name) if layout == Layout::Namespace && !name.is_plain_in_namespaces() => {
+                    found.problems.push(Problem::new(file.path, NOT_PLAIN));
+                    found.blocked.insert(name.into());
+                }
+                Ok(name) => named.entry(name.into()).or_default().push(file),
                 Err(reason) => found.problems.push(Problem::new(file.path, reason)),
             }
         }
@@ -61,7 +84,7 @@ impl Files {
 }
 
 /// The name of a file's policy, if it can have one.
-fn check(file: &TreeFile) -> Result<String, String> {
+fn check(file: &TreeFile) -> Result<PolicyName, String> {
     let is_hex = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
     if !matches!(file.sha.len(), 40 | 64) || !file.sha.bytes().all(is_hex) {
         return Err(format!("{:?} is no id of a blob", file.sha));
@@ -69,7 +92,7 @@ fn check(file: &TreeFile) -> Result<String, String> {
     if file.path.is_empty() || file.path.starts_with('/') {
         return Err("the path is empty or absolute".to_owned());
     }
-    PolicyName::from_path(&file.path).map(String::from).map_err(|error| error.to_string())
+    PolicyName::from_path(&file.path).map_err(|error| error.to_string())
 }
 
 /// A policy that has to be added or updated.
@@ -110,6 +133,8 @@ pub(crate) struct Comparison {
     by_title: Vec<Gone>,
     /// The titles of policies that stay as they are, with their names.
     kept_titles: HashMap<String, Vec<String>>,
+    /// Entries whose keys have no name of a policy.
+    foreign: Vec<Problem>,
     entries: u64,
 }
 
@@ -131,6 +156,7 @@ impl Comparison {
             gone: Vec::new(),
             by_title: Vec::new(),
             kept_titles: HashMap::new(),
+            foreign: Vec::new(),
             entries: 0,
         }
     }
@@ -173,6 +199,21 @@ impl Comparison {
             path: entry.path.clone(),
         };
         if is_of_version_1 { self.by_title.push(gone) } else { self.gone.push(gone) }
+    }
+
+    /// Takes note of an entry whose key has more parts than that of a policy. A policy of another program
+    /// is reported under the name that it has there; notes below a policy are nobody's business.
+    pub fn see_foreign(&mut self, name: String, value: &Json) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Named {
+            policy_name: Option<String>,
+            title: Option<String>,
+        }
+        let Ok(named) = serde_json::from_slice::<Named>(value.as_bytes()) else { return };
+        if named.policy_name.or(named.title).is_some() {
+            self.foreign.push(Problem::new(name, FOREIGN));
+        }
     }
 
     /// When all entries were seen: what is left is new. From now on contents are read.
@@ -245,6 +286,7 @@ impl Comparison {
             });
         }
         steps.sort_by(|one, other| one.policy_name.cmp(&other.policy_name));
+        problems.extend(self.foreign);
         problems.sort_unstable();
         Compared { steps, problems, scanned: self.files.scanned, entries: self.entries }
     }
@@ -331,8 +373,6 @@ impl Titles<'_> {
 
 #[cfg(test)]
 mod tests {
-    use keyward_engine::Json;
-
     use super::*;
 
     fn file(path: &str, content: u8) -> TreeFile {
@@ -348,7 +388,7 @@ mod tests {
 
     /// Compares; every content that is read is `# {name}`.
     fn compare(files: Vec<TreeFile>, entries: &[(&str, Policy)]) -> Compared {
-        let mut comparison = Comparison::new(Files::new(files, Vec::new()));
+        let mut comparison = Comparison::new(Files::new(files, Vec::new(), Layout::Own));
         for (name, entry) in entries {
             comparison.see(name, entry);
         }
@@ -410,7 +450,7 @@ mod tests {
     #[test]
     fn an_entry_whose_file_is_a_problem_stays() {
         let problem = Problem::new("p/linked.md", "a link");
-        let mut comparison = Comparison::new(Files::new(Vec::new(), vec![problem]));
+        let mut comparison = Comparison::new(Files::new(Vec::new(), vec![problem], Layout::Own));
         comparison.see("linked", &entry("linked", "p/linked.md", 1));
         comparison.see("other", &entry("other", "p/other.md", 1));
         comparison.all_seen();
@@ -418,9 +458,30 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_a_namespace_cannot_hold_as_it_is_is_a_problem_there() {
+        let names = ["a", "a:b", "50% off", "x%3Ay", "x%2525", "x%253Ay", "%3a"];
+        let compared = |layout| {
+            let files = names.iter().map(|name| file(&format!("{name}.md"), 1)).collect();
+            let mut comparison = Comparison::new(Files::new(files, Vec::new(), layout));
+            comparison.see("a:b", &entry("a:b", "a:b.md", 9));
+            comparison.all_seen();
+            for wanted in comparison.unread() {
+                wanted.entitle("# T\n");
+            }
+            comparison.conclude(true)
+        };
+        let own = compared(Layout::Own);
+        assert_eq!((own.steps.len(), own.problems.len()), (names.len(), 0));
+        let compared = compared(Layout::Namespace);
+        assert_eq!(told(&compared), ["add %3a", "add 50% off", "add a", "add x%2525"]);
+        let paths: Vec<&str> = compared.problems.iter().map(|problem| &*problem.path).collect();
+        assert_eq!(paths, ["a:b.md", "x%253Ay.md", "x%3Ay.md"]);
+    }
+
+    #[test]
     fn a_content_that_is_refused_leaves_its_entry() {
-        let mut comparison =
-            Comparison::new(Files::new(vec![file("a.md", 1), file("b.md", 1)], Vec::new()));
+        let files = vec![file("a.md", 1), file("b.md", 1)];
+        let mut comparison = Comparison::new(Files::new(files, Vec::new(), Layout::Own));
         comparison.see("a", &entry("a", "a.md", 2));
         comparison.all_seen();
         comparison.refuse("a.md", "not UTF-8".to_owned());

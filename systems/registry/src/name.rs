@@ -15,6 +15,10 @@ use unicode_normalization::UnicodeNormalization;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyName(String);
 
+/// What follows the percent sign of an escape.
+const ESCAPED_COLON: &str = "3A";
+const ESCAPED_PERCENT: &str = "25";
+
 /// Why a file cannot be a policy by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -73,6 +77,15 @@ impl PolicyName {
             _ if name.len() > Self::BYTES_MAX => Err(NameError::TooLong(name.len())),
             _ => Ok(Self(name)),
         }
+    }
+
+    /// Whether a namespace of Workers KV has the name as it is. Programs join the parts of a key with
+    /// colons there, so a colon in a name, and what looks like an escaped one, are escaped in a way that
+    /// only Keyward reads.
+    pub(crate) fn is_plain_in_namespaces(&self) -> bool {
+        let is_escape =
+            |text: &str| text.trim_start_matches(ESCAPED_PERCENT).starts_with(ESCAPED_COLON);
+        !self.0.contains(':') && !self.0.split('%').skip(1).any(is_escape)
     }
 
     /// The name as text.

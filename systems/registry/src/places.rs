@@ -60,6 +60,12 @@ impl Places {
         rest.next().is_none().then_some(name)
     }
 
+    /// What another program calls the policy of a key that lies deeper: the rest of it, with colons.
+    pub fn foreign_name_of(&self, key: &Key) -> String {
+        let rest: Vec<_> = key.segments().past(self.policies.depth()).collect();
+        rest.join(":")
+    }
+
     /// All messages by the names of their policies.
     pub fn messages(&self) -> KeyRange {
         KeyRange::under(&Prefix::from(&self.queue))
@@ -144,6 +150,7 @@ mod tests {
         assert_eq!(other.policy("a:b").to_string(), "kr:policy:a%3Ab");
         assert_eq!(other.name_of(&other.policy("a:b")).as_deref(), Some("a:b"));
         assert_eq!(other.name_of(&other.policy("a").child("b")), None);
+        assert_eq!(other.foreign_name_of(&other.policy("a").child("b")), "a:b");
         assert!(!other.policies().contains(&places.policy("a")));
     }
 }

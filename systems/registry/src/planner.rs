@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use keyward_engine::Scan;
 use keyward_key::Key;
 
-use crate::compare::{Comparison, Files};
+use crate::compare::{Comparison, Files, Layout};
 use crate::source::{Blob, Changes, FileChange, TreeFile};
 use crate::state::State;
 use crate::{Error, Plan, Policy, PolicyName, Problem, Progress, Registry, Result, SyncOptions};
 
+/// The engine whose namespaces other programs read.
+const NAMESPACE_ENGINE: &str = "cloudflare-kv";
 /// How many entries are read at once.
 const PAGE: usize = 1_000;
 /// How many contents are read at once.
@@ -99,16 +101,21 @@ impl Registry {
     ) -> Result<Plan> {
         let tree = self.inner.source.tree(commit).await?;
         self.check_folder(&tree.problems)?;
-        let mut comparison = Comparison::new(Files::new(tree.files, tree.problems));
+        let layout = self.layout();
+        let mut comparison = Comparison::new(Files::new(tree.files, tree.problems, layout));
         let mut scan = Scan::new(self.inner.places.policies()).limit(PAGE);
         loop {
             let page = self.inner.store.scan(&scan).await?;
             for row in page.rows {
-                let (Some(name), Some(entry)) = (self.inner.places.name_of(&row.key), row.entry)
-                else {
-                    continue;
-                };
-                comparison.see(&name, &Policy::of(&name, entry.value));
+                let Some(entry) = row.entry else { continue };
+                match self.inner.places.name_of(&row.key) {
+                    Some(name) => comparison.see(&name, &Policy::of(&name, entry.value)),
+                    None if layout == Layout::Namespace => {
+                        let name = self.inner.places.foreign_name_of(&row.key);
+                        comparison.see_foreign(name, &entry.value);
+                    }
+                    None => {}
+                }
             }
             seen(Progress::Comparing { compared: comparison.entries() });
             match page.next {
@@ -145,7 +152,7 @@ impl Registry {
         seen(Progress::Comparing { compared: entries.len() as u64 });
         let Some(files) = files_now(&changes.files, &entries) else { return Ok(None) };
         let scanned = changes.files.len() as u64;
-        let mut comparison = Comparison::new(Files::new(files, changes.problems));
+        let mut comparison = Comparison::new(Files::new(files, changes.problems, self.layout()));
         for (name, entry) in &entries {
             comparison.see(name, entry);
         }
@@ -221,6 +228,13 @@ impl Registry {
         }
         self.inner.metrics.blobs_read.inc_by(read);
         Ok(read)
+    }
+
+    fn layout(&self) -> Layout {
+        match self.inner.store.capabilities().engine {
+            NAMESPACE_ENGINE => Layout::Namespace,
+            _ => Layout::Own,
+        }
     }
 
     /// A folder that is not there is a wrong setting, not a reason to delete everything.

@@ -67,6 +67,7 @@ on_both!(
     the_namespace_has_the_keys_and_values_of_the_document_and_no_others,
     a_namespace_that_the_original_filled_is_adopted_without_a_write,
     entries_of_version_1_move_and_unchanged_ones_are_not_written,
+    names_with_colons_are_named_and_left_alone_in_a_namespace,
 );
 
 impl Place {
@@ -337,6 +338,37 @@ async fn entries_of_version_1_move_and_unchanged_ones_are_not_written(values: Va
     // The new key, the old one, and what is said of the run.
     assert_eq!(place.writes(), 4);
     assert_eq!(after.len(), 5);
+}
+
+async fn names_with_colons_are_named_and_left_alone_in_a_namespace(values: Values) {
+    let place = Place::new(values).await;
+    place.repository.write("a.md", "# A\n").write("a:b.md", "# AB\n");
+    // The original joins the parts of its keys with colons, and knows no others.
+    let before = place.fill(&[("a", "A", "a.md"), ("a:b", "AB", "a:b.md")]).await;
+    let foreign = before.iter().find(|(key, _)| key == "policy:a:b").unwrap();
+    let registry = place.open().await;
+    let run = sync(&registry).await;
+    let shown = place.shown().await;
+    assert!(shown.contains(foreign));
+    let escaped = shown.iter().any(|(key, _)| key == "policy:a%3Ab");
+    if values == Values::Memory {
+        // In a layout of our own, names have colons, and what lies deeper is nobody's.
+        assert_eq!((run.status, counts(&run), escaped), (RunStatus::Success, (1, 0, 0), true));
+        return;
+    }
+    assert_eq!((run.status, counts(&run), escaped), (RunStatus::Partial, (0, 0, 0), false));
+    let told: Vec<(&str, bool)> = run
+        .errors
+        .iter()
+        .map(|problem| (&*problem.path, problem.reason.contains("colon")))
+        .collect();
+    assert_eq!(told, [("a:b", true), ("a:b.md", true)]);
+    // It stays so while others change.
+    place.repository.write("c.md", "# C\n");
+    place.repository.commit("another");
+    let run = sync(&registry).await;
+    assert_eq!((run.status, counts(&run), run.error_count), (RunStatus::Partial, (1, 0, 0), 2));
+    assert!(place.shown().await.contains(foreign));
 }
 
 /// Adopts and syncs with a crash at every call to one of the engines, then goes on as another process.
