@@ -37,12 +37,24 @@ pub(super) fn sources(value: &Json) -> Vec<SourceId> {
     named.filter_map(|named| SourceId::new(&named).ok()).collect()
 }
 
-/// What an issue of the app is taken over as.
-pub(super) fn taken(page: &PageId, id: &str, value: &Json, documents: &Documents) -> Taken {
-    let is_ours = Object::read(value.as_str()).is_some_and(|issue| issue.has("history"))
-        && serde_json::from_str::<Issue>(value.as_str()).is_ok();
-    if is_ours {
-        return Taken::Already;
+/// What an issue is taken over as. One that is ours is passed over in the store, and written as it is
+/// from an export.
+pub(super) fn taken(
+    page: &PageId,
+    id: &str,
+    value: &Json,
+    is_stored: bool,
+    documents: &Documents,
+) -> Taken {
+    let ours = Object::read(value.as_str())
+        .filter(|issue| issue.has("history"))
+        .and_then(|_| serde_json::from_str::<Issue>(value.as_str()).ok());
+    match ours {
+        Some(_) if is_stored => return Taken::Already,
+        Some(issue) if issue.id.to_string() == id => {
+            return Taken::As(What::Issue, Put::new(value.clone()));
+        }
+        _ => {}
     }
     match converted(page, id, value, documents) {
         Ok(value) => Taken::As(What::Issue, Put::new(value)),
@@ -190,11 +202,13 @@ mod tests {
         let source = SourceId::new("att789").unwrap();
         documents.add(source, &Json::parse(document.to_owned()).unwrap());
         let text = text.replace("ID", ID);
-        match taken(&page, ID, &Json::parse(text).unwrap(), &documents) {
+        match taken(&page, ID, &Json::parse(text).unwrap(), true, &documents) {
             Taken::As(What::Issue, put) => {
                 let written = put.value.to_string();
-                let again = taken(&page, ID, &put.value, &documents);
+                let again = taken(&page, ID, &put.value, true, &documents);
                 assert!(matches!(again, Taken::Already), "{again:?}");
+                let exported = taken(&page, ID, &put.value, false, &documents);
+                assert!(matches!(exported, Taken::As(_, as_is) if as_is.value == put.value));
                 Ok((serde_json::from_str(&written).unwrap(), written))
             }
             Taken::Not(reason) => Err(reason),

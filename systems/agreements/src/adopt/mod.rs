@@ -7,6 +7,9 @@
 //! | `{page}` (the app's lock catalog), `job:{job}` | moved to `system:adopted:…`: what they say is of processes that run no more |
 //! | `system:purged` | a mark that ends when the next purge is due; the original is moved to `system:adopted:…` |
 //!
+//! A value is a lock catalog if its locks are named as the app names them, or if it has only `version` and
+//! `locks` and the page has policies or issues.
+//!
 //! Each key is one commit that checks what was read, and what is ours already is passed over: so it can be killed at
 //! any point, and doing it again changes nothing. What a member said before it was converted stays in the member
 //! `adopted`; members that are not known stay as they are.
@@ -16,6 +19,7 @@ mod issue;
 mod object;
 mod transient;
 
+use std::collections::HashSet;
 use std::io::BufRead;
 
 use jiff::Timestamp;
@@ -24,6 +28,7 @@ use keyward_key::{Key, KeyRange, Prefix};
 use keyward_queue::Error as QueueError;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use transient::Catalog;
 
 use crate::page::UPLOADS;
 use crate::{Error, PageId, Result, SourceId, Workspace, places};
@@ -34,6 +39,9 @@ const ASIDE: [&str; 2] = ["system", "adopted"];
 const PAGE: usize = 100;
 /// How often an entry is read again because it changes.
 const TRIES: usize = 8;
+/// Why an entry that could be a lock catalog is left alone.
+const NOT_A_CATALOG: &str = "not recognized: it looks like a lock catalog, but its locks are not named as the \
+     app names them, and it has other members or the page has no policies and issues";
 /// The longest line of an export.
 const LINE_BYTES_MAX: u64 = 32 << 20;
 
@@ -113,7 +121,7 @@ enum Kind {
     Policy { source: SourceId, language: Option<String> },
     Issue { page: PageId, id: String },
     Job { id: String },
-    Page,
+    Page { page: PageId },
     Purged,
 }
 
@@ -134,7 +142,7 @@ impl Kind {
             [at, "policy", from] => Some(policy(at, from, None)),
             [at, "policy", from, language] => Some(policy(at, from, Some(language))),
             [at, "issue", id] => Some(page(at).map(|page| Self::Issue { page, id: id.to_owned() })),
-            [at] => page(at).ok().map(|_| Ok(Self::Page)),
+            [at] => page(at).ok().map(|page| Ok(Self::Page { page })),
             _ => None,
         }
     }
@@ -187,14 +195,16 @@ impl Workspace {
     }
 
     /// Takes over an export of such an app: a line `{"key":…,"value":…}` for each entry. What the store has already is
-    /// never overwritten. The export is read twice, since issues refer to documents.
+    /// never overwritten, and what is a workspace's already is written as it is. The export is read twice:
+    /// issues refer to documents, and lock catalogs are known by the content of their pages.
     pub async fn adopt_export<R: BufRead>(
         &self,
         open: impl Fn() -> std::io::Result<R>,
         apply: bool,
     ) -> Result<Adopted> {
         let mut adopted = Adopted::default();
-        for issues in [false, true] {
+        let mut pages = HashSet::new();
+        for is_second in [false, true] {
             let mut lines = open().map_err(|error| unread(1, &error))?;
             for number in 1_u64.. {
                 let mut text = Vec::new();
@@ -208,13 +218,20 @@ impl Workspace {
                     continue;
                 }
                 let read = read_line(&text);
-                let is_issue = matches!(&read, Ok((key, _)) if matches!(Kind::of(key), Some(Ok(Kind::Issue { .. }))));
                 match read {
-                    Ok((key, value)) if is_issue == issues => {
-                        self.adopt_line(key, value, apply, &mut adopted).await?;
+                    Ok((key, value)) => {
+                        if !is_second {
+                            pages.extend(page_with_content(&key));
+                        }
+                        let kind = Kind::of(&key);
+                        let is_late =
+                            matches!(kind, Some(Ok(Kind::Issue { .. } | Kind::Page { .. })));
+                        if is_late == is_second {
+                            self.adopt_line(key, value, &pages, apply, &mut adopted).await?;
+                        }
                     }
-                    Err(reason) if !issues => adopted.leave(format!("line {number}"), reason),
-                    _ => {}
+                    Err(reason) if !is_second => adopted.leave(format!("line {number}"), reason),
+                    Err(_) => {}
                 }
             }
         }
@@ -230,7 +247,7 @@ impl Workspace {
         adopted: &mut Adopted,
     ) -> Result<()> {
         for _ in 0..TRIES {
-            let taken = self.taken(&key, &entry.value, Some(&entry)).await?;
+            let taken = self.taken(&key, &entry.value, Some(&entry), &HashSet::new()).await?;
             let Some((what, commit)) = settle(&key, &entry.value, taken, adopted, |commit| {
                 commit.check(key.clone(), Expect::Version(entry.version.clone()))
             }) else {
@@ -255,15 +272,16 @@ impl Workspace {
         Ok(())
     }
 
-    /// One entry of an export.
+    /// One entry of an export that has these pages.
     async fn adopt_line(
         &self,
         key: Key,
         value: Json,
+        pages: &HashSet<PageId>,
         apply: bool,
         adopted: &mut Adopted,
     ) -> Result<()> {
-        let taken = self.taken(&key, &value, None).await?;
+        let taken = self.taken(&key, &value, None, pages).await?;
         // Where it goes: the original's place would be emptied if it were in the store.
         let target = match &taken {
             Taken::Aside(_, None) => aside(&key),
@@ -302,11 +320,35 @@ impl Workspace {
     }
 
     async fn is_ours(&self, key: &Key, entry: &Entry) -> Result<bool> {
-        Ok(matches!(self.taken(key, &entry.value, Some(entry)).await?, Taken::Already))
+        let taken = self.taken(key, &entry.value, Some(entry), &HashSet::new()).await?;
+        Ok(matches!(taken, Taken::Already))
     }
 
-    /// What an entry is taken over as.
-    async fn taken(&self, key: &Key, value: &Json, entry: Option<&Entry>) -> Result<Taken> {
+    /// Whether the store has policies or issues of a page.
+    async fn has_content(&self, page: &PageId) -> Result<bool> {
+        for range in [places::policies(page), places::issues(page)] {
+            let mut scan = Scan::new(range).limit(1).keys_only();
+            loop {
+                let found = self.store().scan(&scan).await?;
+                match found.next {
+                    _ if !found.rows.is_empty() => return Ok(true),
+                    Some(next) => scan = scan.after(Some(next)),
+                    None => break,
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// What an entry is taken over as: one of the store, or one of an export with content of `pages`.
+    async fn taken(
+        &self,
+        key: &Key,
+        value: &Json,
+        entry: Option<&Entry>,
+        pages: &HashSet<PageId>,
+    ) -> Result<Taken> {
+        let is_stored = entry.is_some();
         let kind = match Kind::of(key) {
             None => return Ok(Taken::Unknown),
             Some(Err(reason)) => return Ok(Taken::Not(reason)),
@@ -325,7 +367,7 @@ impl Workspace {
                         documents.add(source, &entry.value);
                     }
                 }
-                issue::taken(&page, &id, value, &documents)
+                issue::taken(&page, &id, value, is_stored, &documents)
             }
             Kind::Job { .. } if entry.is_none() => Taken::Aside(What::Job, None),
             Kind::Job { id } => match self.jobs().get(&id).await {
@@ -335,10 +377,31 @@ impl Workspace {
                 Err(QueueError::Damaged { .. }) => Taken::Aside(What::Job, None),
                 Err(error) => return Err(error.into()),
             },
-            Kind::Page => transient::locks(value, self.now()),
-            Kind::Purged => transient::purged(value, self.now(), self.options().purge_interval),
+            Kind::Page { page } => match Catalog::of(page.as_str(), value) {
+                Catalog::Ours if is_stored => Taken::Already,
+                // Its holders are processes of another store.
+                Catalog::Ours => Taken::Aside(What::Locks, None),
+                Catalog::Certain => transient::locks(value, self.now()),
+                Catalog::Likely if pages.contains(&page) || self.has_content(&page).await? => {
+                    transient::locks(value, self.now())
+                }
+                Catalog::Likely | Catalog::Doubtful => Taken::Not(NOT_A_CATALOG.to_owned()),
+                Catalog::None => Taken::Unknown,
+            },
+            Kind::Purged => {
+                let interval = self.options().purge_interval;
+                transient::purged(value, is_stored, self.now(), interval)
+            }
         })
     }
+}
+
+/// The page of a policy or an issue.
+fn page_with_content(key: &Key) -> Option<PageId> {
+    let kind = Kind::of(key)?.ok()?;
+    let is_content = matches!(kind, Kind::Policy { .. } | Kind::Issue { .. });
+    let page = key.segments().next().filter(|_| is_content)?;
+    PageId::new(&page).ok()
 }
 
 /// What is committed for an entry; otherwise what became of it is noted.

@@ -20,6 +20,8 @@ on_every_engine!(
     an_export_comes_to_the_same_as_the_app_s_own_keys,
     what_cannot_be_taken_over_is_told_and_stays,
     a_page_that_the_app_works_on_is_left_alone,
+    what_only_looks_like_a_lock_catalog_is_left_alone,
+    an_export_of_a_workspace_is_written_where_nothing_is,
     hundreds_of_entries_are_taken_over,
 );
 
@@ -250,6 +252,85 @@ async fn a_page_that_the_app_works_on_is_left_alone(place: Place) {
     place.clock().advance(Duration::from_secs(120));
     assert_eq!(desk.workspace.adopt(true).await.unwrap().locks, 1);
     assert!(store.get(&key).await.unwrap().is_none());
+}
+
+async fn what_only_looks_like_a_lock_catalog_is_left_alone(place: Place) {
+    let catalog = json!({ "version": 3, "locks": {} });
+    let document = json!({ "created": "2026-01-02T10:00:00", "content": "text" });
+    let entries = [
+        ("config", json!({ "version": 2, "theme": "dark" })),
+        ("empty", json!({})),
+        ("lonely", catalog.clone()),
+        ("paged", catalog),
+        ("paged:policy:leave", document.clone()),
+        ("theme", json!({ "version": 2, "locks": { "door": true }, "color": "red" })),
+        ("theme:policy:leave", document),
+    ];
+    let store = place.store().await;
+    for (key, value) in &entries {
+        let put = Put::new(Json::from_value(value).unwrap());
+        store.put(Key::parse(key).unwrap(), put).await.unwrap();
+    }
+    let lines: Vec<String> = entries
+        .iter()
+        .map(|(key, value)| json!({ "key": key, "value": value }).to_string())
+        .collect();
+    let desk = desk(store.clone(), place.clock()).await;
+    let before = content(&store).await;
+    let done = desk.workspace.adopt(true).await.unwrap();
+    assert_eq!((done.locks, done.policies, done.left), (1, 2, 4));
+    let named: Vec<&str> = done.problems.iter().map(|problem| &*problem.key).collect();
+    assert!(done.problems.iter().all(|problem| problem.reason.contains("not recognized")));
+    let mut sorted = named.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, ["config", "empty", "lonely", "theme"]);
+    let after = content(&store).await;
+    for (key, value) in before.iter().filter(|(key, _)| named.contains(&&**key)) {
+        assert!(after.contains(&(key.clone(), value.clone())), "{key}");
+    }
+    // An export that has the same comes to the same, in whichever order its lines are.
+    let clock = TestClock::new();
+    let other = Store::new(Memory::with(keyward_memory::Options::default(), clock.clone()));
+    let theirs = self::desk(other, &clock).await;
+    let open = || Ok(Cursor::new(lines.join("\n")));
+    let told = theirs.workspace.adopt_export(open, true).await.unwrap();
+    assert_eq!((told.locks, told.policies, told.left), (1, 2, 4));
+}
+
+async fn an_export_of_a_workspace_is_written_where_nothing_is(place: Place) {
+    // What a workspace keeps after it has taken over the app's entries, as somebody exports it.
+    let clock = TestClock::new();
+    let first = Store::new(Memory::with(keyward_memory::Options::default(), clock.clone()));
+    fill(&first).await;
+    let theirs = desk(first.clone(), &clock).await;
+    theirs.workspace.adopt(true).await.unwrap();
+    let mut lines = Vec::new();
+    for row in first.scan(&Scan::new(KeyRange::all()).limit(100)).await.unwrap().rows {
+        let value = row.entry.unwrap().value;
+        let key = row.key.to_string();
+        if key.starts_with("abc123:") {
+            // Byte for byte.
+            lines.push(format!(r#"{{"key":"{key}","value":{value}}}"#));
+        }
+    }
+    assert_eq!(lines.len(), 4);
+    let purged = json!({ "at": "2026-01-03T22:00:00Z", "by": "x" });
+    lines.push(json!({ "key": "system:purged", "value": purged }).to_string());
+    let store = place.store().await;
+    let desk = desk(store.clone(), place.clock()).await;
+    let open = || Ok(Cursor::new(lines.join("\n")));
+    let told = desk.workspace.adopt_export(open, false).await.unwrap();
+    assert_eq!((told.policies, told.issues, told.purged, told.left), (2, 2, true, 0));
+    assert_eq!(desk.workspace.adopt_export(open, true).await.unwrap(), told);
+    let again = desk.workspace.adopt_export(open, true).await.unwrap();
+    assert_eq!((again.policies, again.issues, again.left), (0, 0, 0));
+    // By a server's own clock, the mark of the last purge has ended, and is taken over again.
+    assert_eq!(again.already + u64::from(again.purged), 5);
+    let issue = |rows: Vec<(String, String)>| {
+        rows.into_iter().find(|(key, _)| key.ends_with(V2)).unwrap().1
+    };
+    assert_eq!(issue(content(&store).await), issue(content(&first).await));
+    assert_adopted(&desk).await;
 }
 
 async fn hundreds_of_entries_are_taken_over(place: Place) {
