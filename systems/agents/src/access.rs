@@ -38,6 +38,9 @@ pub(crate) struct AccessRow {
     /// The last write of each who wrote lately: who, its number, and when in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<(String, u64, i64)>,
+    /// The id of the entry's document, where that is another program's too. It is read and never written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 impl AccessRow {
@@ -63,6 +66,11 @@ impl AccessRow {
         let surplus = (self.marks.len() + 1).saturating_sub(MARKS_MAX);
         self.marks.drain(..surplus);
         self.marks.push((writer.to_owned(), number, now_ms));
+    }
+
+    /// Whether anybody has accessed the entry.
+    pub fn tells(&self) -> bool {
+        self.count > 0 || self.agent.is_some() || self.at.is_some()
     }
 
     /// Notes the last access, unless a later one is known.

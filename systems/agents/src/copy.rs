@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use keyward_engine::{Cursor, ExpirySupport, List, Listed};
 use keyward_key::Key;
-use keyward_records::{Precondition, Ttl, Written};
+use keyward_records::{Precondition, Record, Ttl, Written};
 
 use crate::actor::Actor;
 use crate::agents::Agents;
@@ -19,7 +19,7 @@ use crate::{Error, Result, declaration, fingerprint};
 const PAGE: usize = 64;
 /// How many users are listed at a time.
 const USERS: usize = 100;
-/// How many differing entries are named.
+/// How many entries are named that differ, and how many that are refused.
 const NAMED_MAX: usize = 10;
 /// How often an entry of the target is looked at that others change meanwhile.
 const ATTEMPTS_MAX: usize = 16;
@@ -91,12 +91,17 @@ pub struct CopiedEntries {
     pub expiring: u64,
     /// The first of those that are something else in the target.
     pub differing: Vec<DocumentId>,
+    /// Of a plan: entries that the target refuses, such as a number that its database does not hold exactly. The copy
+    /// would stop at the first of them.
+    pub refused: u64,
+    /// The first of those, each with the reason.
+    pub refusals: Vec<(DocumentId, String)>,
 }
 
 impl CopiedEntries {
     /// Entries of the source that were looked at.
     pub fn entries(&self) -> u64 {
-        self.added + self.replaced + self.equal + self.kept + self.expiring
+        self.added + self.replaced + self.equal + self.kept + self.expiring + self.refused
     }
 }
 
@@ -141,7 +146,8 @@ impl EntryCopy {
         self
     }
 
-    /// What would be done, page by page. Nothing is written; entries that would stop the copy are counted as kept.
+    /// What would be done, page by page. Nothing is written. Of the entries that would stop the copy, those that differ
+    /// are counted as kept, and those that the target cannot hold as refused, as far as its limits tell.
     pub async fn plan(&self, progress: impl FnMut(&CopiedEntries)) -> Result<CopiedEntries> {
         self.run(false, progress).await
     }
@@ -232,6 +238,13 @@ impl EntryCopy {
         for _ in 0..ATTEMPTS_MAX {
             let differs = known.as_ref().is_some_and(|known| !is_same(&entry, known));
             let fate = self.fate(&entry, known.as_ref());
+            if !apply
+                && matches!(fate, Fate::Add | Fate::Replace)
+                && let Some(refused) = target.refusal(&Document::from(entry.clone())).await?
+            {
+                copied.refuse(entry.id(), &refused);
+                return Ok(());
+            }
             if apply && fate == Fate::Stop {
                 return Err(differing(&entry));
             }
@@ -300,11 +313,9 @@ impl EntryCopy {
             Some(known) => Precondition::Version(known.version.clone()),
             None => Precondition::Absent,
         };
-        let mut document = Document::from(entry.clone());
-        if let Some(known) = known.filter(|known| known.access.count > document.access.count) {
-            document.access = known.access.clone();
-        }
-        match target.put_document(&document, expect, Some(ttl)).await {
+        let document = Document::from(entry.clone());
+        let before = known.map(|known| known.created_at.as_str());
+        match target.put_document(&document, before, expect, ttl).await {
             Ok(Written::Conflicted { .. }) => Ok(false),
             Ok(_) => Ok(true),
             Err(error) => {
@@ -316,6 +327,13 @@ impl EntryCopy {
 }
 
 impl CopiedEntries {
+    fn refuse(&mut self, id: DocumentId, error: &Error) {
+        self.refused += 1;
+        if self.refusals.len() < NAMED_MAX {
+            self.refusals.push((id, error.to_string()));
+        }
+    }
+
     fn count(&mut self, fate: Fate, differing: Option<DocumentId>) {
         match fate {
             Fate::Add => self.added += 1,
@@ -333,11 +351,16 @@ impl CopiedEntries {
 impl UserData {
     /// The user's entries of the same namespaces and keys, as they are here.
     async fn known_entries(&self, entries: &[AgentEntry]) -> Result<Vec<Option<AgentEntry>>> {
-        let mut places: Vec<Key> = Vec::with_capacity(entries.len());
-        for entry in entries {
-            places.push(self.use_namespace(&entry.namespace)?.place(&entry.key)?);
-        }
-        let records = self.space()?.get_many(&places).await?;
+        let place = |entry: &AgentEntry| {
+            let namespace = self.use_namespace(&entry.namespace).ok()?;
+            // An entry whose key is too long for this store is not here.
+            namespace.place(&entry.key).ok()
+        };
+        let places: Vec<Option<Key>> = entries.iter().map(place).collect();
+        let known: Vec<Key> = places.iter().flatten().cloned().collect();
+        let mut records = self.space()?.get_many(&known).await?.into_iter();
+        let records: Vec<Option<Record>> =
+            places.into_iter().map(|place| place.and_then(|_| records.next().flatten())).collect();
         let found: Vec<_> = records.iter().flatten().cloned().collect();
         let mut known = self.complete_all(found).await?.into_iter();
         Ok(records.iter().map(|record| record.as_ref().and_then(|_| known.next())).collect())

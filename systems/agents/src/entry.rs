@@ -43,6 +43,8 @@ pub struct AgentEntry {
     pub version: Version,
     /// From when on it is absent.
     pub expires: Option<Timestamp>,
+    /// The id of the document that it is stored in, in a database that another program writes too.
+    pub(crate) stored_id: Option<String>,
 }
 
 impl AgentEntry {
@@ -52,7 +54,7 @@ impl AgentEntry {
         namespace: &str,
         key: String,
         record: Record,
-        access: Access,
+        (access, stored_id): (Access, Option<String>),
     ) -> keyward_records::Result<Self> {
         let body = Body::read(&record.value)?;
         let value = body.value_of(&record.value);
@@ -69,6 +71,7 @@ impl AgentEntry {
             access,
             version: record.version,
             expires: record.expires,
+            stored_id,
         })
     }
 
@@ -78,7 +81,8 @@ impl AgentEntry {
     }
 
     /// The entry as a document, with the names of fields that its format has. What is not known has no
-    /// field.
+    /// field. Its `_id` is the one that it is stored with: in a database that another program writes too, nothing in
+    /// it is escaped.
     pub fn to_document(&self) -> Json {
         self.document(None)
     }
@@ -90,9 +94,10 @@ impl AgentEntry {
 
     fn document(&self, rev: Option<String>) -> Json {
         let text = |text: &str| Some(quoted(text));
+        let id = self.stored_id.clone().unwrap_or_else(|| self.id().compose());
         let optional = |text: &Option<String>| text.as_deref().map(quoted);
         let fields = [
-            ("_id", text(&self.id().compose())),
+            ("_id", text(&id)),
             ("_rev", rev),
             ("userId", text(&self.user)),
             ("namespace", text(&self.namespace)),

@@ -4,7 +4,10 @@ use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use keyward_engine::{Commit, Expiry, ExpirySupport, Json, Put, Tier, Write};
+use keyward_engine::{
+    Capabilities, Commit, Error as StoreError, ErrorKind, Expect, Expiry, ExpirySupport, Json, Put,
+    Tier, Write,
+};
 use keyward_key::{Bindings, Key};
 use keyward_records::field::quoted;
 use keyward_records::{
@@ -27,6 +30,9 @@ const TOGETHER_MAX: usize = 100;
 
 /// After how many bytes a page of an export ends.
 const PAGE_BYTES_MAX: usize = 4 << 20;
+
+/// How often the accesses of an entry are written that others count meanwhile.
+const ATTEMPTS_MAX: usize = 32;
 
 /// A page of documents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -237,22 +243,121 @@ impl UserData {
         Ok(written)
     }
 
-    /// Makes an entry what a document says, if it is as expected.
+    /// Makes an entry what a document says, if it is as expected. Accesses are never taken back: those count that are
+    /// more, the document's or those that the entry has when it is written, also if others count meanwhile. `before`
+    /// says when the entry was made that is replaced.
     pub(crate) async fn put_document(
         &self,
         document: &Document,
+        before: Option<&str>,
         expect: Precondition,
-        ttl: Option<Ttl>,
+        ttl: Ttl,
     ) -> Result<Written> {
-        let (update, row) = self.update(document, ttl).await?;
-        let (update, space) = (update.expecting(expect), self.space()?);
-        Ok(match space.guarantee() {
-            Tier::Atomic => {
-                let rider = Commit { writes: vec![row], ..Commit::new() };
-                space.with_rider(rider).apply(update).await?
+        let space = self.space()?;
+        let update = async || {
+            let (update, _) = self.update(document, Some(ttl)).await?;
+            Ok::<_, Error>(update.expecting(expect.clone()))
+        };
+        if space.guarantee() == Tier::Atomic {
+            for _ in 0..ATTEMPTS_MAX {
+                let rider = self.accesses(document, before, ttl).await?;
+                match space.clone().with_rider(rider).apply(update().await?).await {
+                    // Somebody has counted meanwhile.
+                    Err(RecordsError::RiderRefused { .. }) => {}
+                    written => return Ok(written?),
+                }
             }
-            Tier::Recoverable | Tier::Advisory => self.write_one(&space, update, row).await?,
-        })
+        } else {
+            let written = space.apply(update().await?).await?;
+            if !written.is_accepted() {
+                return Ok(written);
+            }
+            for _ in 0..ATTEMPTS_MAX {
+                let commit = self.accesses(document, before, ttl).await?;
+                if commit.writes.is_empty()
+                    || self.shared().store().commit(commit).await?.is_applied()
+                {
+                    return Ok(written);
+                }
+            }
+        }
+        let place = self.use_namespace(&document.id.namespace)?.place(&document.id.key)?;
+        let (key, attempts) = (places::access(&place), ATTEMPTS_MAX);
+        Err(RecordsError::Contended { key, attempts }.into())
+    }
+
+    /// What is to be written about the accesses of an entry that becomes what a document says, if nobody counts
+    /// meanwhile. Nothing, if it is there already.
+    async fn accesses(
+        &self,
+        document: &Document,
+        before: Option<&str>,
+        ttl: Ttl,
+    ) -> Result<Commit> {
+        let store = self.shared().store();
+        let namespace = self.use_namespace(&document.id.namespace)?;
+        let rules = namespace.known_rules().await?;
+        let key = places::access(&namespace.place(&document.id.key)?);
+        let found = store.get(&key).await?;
+        let known = found.as_ref().and_then(|row| AccessRow::read(&row.value).ok());
+        let known = known
+            .filter(|row| row.born == document.created_at || before == Some(row.born.as_str()));
+        let mut next = access_row(document);
+        if let Some(known) = &known {
+            let is_unsaid = next.agent.is_none() && next.at.is_none();
+            if is_unsaid || known.at.is_some() && known.count > next.count {
+                (next.agent, next.at) = (known.agent.clone(), known.at.clone());
+            }
+            next.count = next.count.max(known.count);
+            // By its marks, whoever else counts knows which of its writes have arrived. Documents have no place for
+            // them.
+            if !rules.in_place {
+                next.marks.clone_from(&known.marks);
+            }
+        }
+        let expires = store.capabilities().expiry != ExpirySupport::Unsupported;
+        let ends = namespace.writer(&rules).ends(ttl).filter(|_| expires);
+        let lives_on = ends.is_none() && found.as_ref().is_none_or(|row| row.expires.is_none());
+        let is_said = |known: &AccessRow| {
+            let AccessRow { count, agent, at, born, .. } = known;
+            (*count, agent, at, born) == (next.count, &next.agent, &next.at, &next.born)
+        };
+        let is_there = lives_on && known.as_ref().is_some_and(is_said);
+        // A document has its accesses in it: if it is another entry's by now, they are not for this one to change.
+        let is_of_another = rules.in_place && known.is_none();
+        let mut commit = Commit::new();
+        match (&found, next.tells()) {
+            _ if is_there || is_of_another => return Ok(commit),
+            (None, false) => return Ok(commit),
+            (Some(_), false) => commit = commit.delete(key.clone()),
+            (_, true) => commit = commit.put(key.clone(), row_put(&next, ends)?),
+        }
+        if store.capabilities().compare {
+            let expect = found.map_or(Expect::Absent, |row| Expect::Version(row.version));
+            commit = commit.check(key, expect);
+        }
+        Ok(commit)
+    }
+
+    /// Why an entry cannot be written here, as far as that is known without trying: its ids and the limits of the
+    /// store.
+    pub(crate) async fn refusal(&self, document: &Document) -> Result<Option<Error>> {
+        let checked = match self.update(document, Some(Ttl::Never)).await {
+            Ok(_) => {
+                let namespace = self.use_namespace(&document.id.namespace)?;
+                let capabilities = self.shared().store().capabilities();
+                match namespace.known_rules().await?.in_place {
+                    true => crate::in_place::admit(document, capabilities),
+                    false => admit(document, capabilities),
+                }
+            }
+            Err(error @ Error::Invalid(_)) => return Ok(Some(error)),
+            Err(Error::Records(error)) if error.is_of_the_record() => {
+                return Ok(Some(error.into()));
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(checked.err().map(Error::from))
     }
 
     /// The change that a document makes, and the write of who accessed its entry. How long it lives is said by its
@@ -275,9 +380,10 @@ impl UserData {
         };
         let expires = store.capabilities().expiry != ExpirySupport::Unsupported;
         let ends = writer.ends(ttl).filter(|_| expires);
-        let row = match access_row(document, ends)? {
-            Some(put) => Write::Put(places::access(&place), put),
-            None => Write::Delete(places::access(&place)),
+        let (key, row) = (places::access(&place), access_row(document));
+        let row = match row.tells() {
+            true => Write::Put(key, row_put(&row, ends)?),
+            false => Write::Delete(key),
         };
         let next = Next::new(body(document)).ttl(ttl);
         Ok((Update::new(place, move |_| Ok(Some(next.clone()))), row))
@@ -329,13 +435,24 @@ fn body(document: &Document) -> Json {
     body.write()
 }
 
-/// The row of who accessed it, if anybody did.
-fn access_row(document: &Document, ends: Option<Timestamp>) -> Result<Option<Put>> {
-    let Access { count, agent, at } = document.access.clone();
-    if document.access == Access::default() {
-        return Ok(None);
+/// Refuses a document whose record is larger than any that the store takes.
+fn admit(document: &Document, capabilities: &Capabilities) -> keyward_engine::Result<()> {
+    let (bytes, bytes_max) = (body(document).len(), capabilities.limits.value_bytes_max);
+    if bytes <= bytes_max {
+        return Ok(());
     }
-    let row = AccessRow { count, agent, at, born: document.created_at.clone(), marks: Vec::new() };
+    let message = format!("the entry is {bytes} bytes large; the store takes {bytes_max}");
+    Err(StoreError::new(ErrorKind::LimitExceeded, message))
+}
+
+/// The row of who accessed it.
+fn access_row(document: &Document) -> AccessRow {
+    let Access { count, agent, at } = document.access.clone();
+    AccessRow { count, agent, at, born: document.created_at.clone(), ..AccessRow::default() }
+}
+
+/// The row of an entry that ends at a moment, or never.
+fn row_put(row: &AccessRow, ends: Option<Timestamp>) -> Result<Put> {
     let ends = ends.map(crate::track::row_end);
-    Ok(Some(Put { value: row.write()?, metadata: None, expiry: ends.map(Expiry::At) }))
+    Ok(Put { value: row.write()?, metadata: None, expiry: ends.map(Expiry::At) })
 }

@@ -8,6 +8,7 @@ use keyward_engine::Version;
 use keyward_records::field::{elements, members};
 
 use crate::access::AccessRow;
+use crate::decimal::Decimal;
 use crate::entry::Body;
 
 /// How many bytes of a hash make a version.
@@ -98,24 +99,14 @@ impl Hasher {
     }
 }
 
-/// A number without what does not change it: its digits, from the first that is not zero to the last, and the power of
-/// ten that they are multiplied with.
+/// A number as one text, however it was written.
 fn number(text: &str) -> Option<String> {
-    let (sign, plain) = text.strip_prefix('-').map_or(("", text), |plain| ("-", plain));
-    let (decimal, power) = match plain.split_once(['e', 'E']) {
-        Some((decimal, power)) => (decimal, power.parse::<i64>().ok()?),
-        None => (plain, 0),
-    };
-    let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
-    let digits = format!("{whole}{fraction}");
-    let power = power.checked_sub(i64::try_from(fraction.len()).ok()?)?;
-    let digits = digits.trim_start_matches('0');
-    let shortest = digits.trim_end_matches('0');
-    if shortest.is_empty() {
+    let Decimal { is_negative, digits, power } = Decimal::parse(text)?;
+    if digits.is_empty() {
         return Some("0".to_owned());
     }
-    let zeros = i64::try_from(digits.len() - shortest.len()).ok()?;
-    Some(format!("{sign}{shortest}e{}", power.checked_add(zeros)?))
+    let sign = if is_negative { "-" } else { "" };
+    Some(format!("{sign}{digits}e{power}"))
 }
 
 #[cfg(test)]
@@ -124,7 +115,12 @@ mod tests {
 
     fn version(value: &str) -> Version {
         let (created_at, updated_at) = ("\"c\"", "\"u\"");
-        of_entry(&Body { created_by_agent: None, created_at, updated_at, metadata: None, value })
+        of_entry(&body(created_at, updated_at, value))
+    }
+
+    fn body<'j>(created_at: &'j str, updated_at: &'j str, value: &'j str) -> Body<'j> {
+        let (created_by_agent, metadata) = (None, None);
+        Body { created_by_agent, created_at, updated_at, metadata, value }
     }
 
     #[test]
@@ -169,7 +165,7 @@ mod tests {
             }
         }
         let (created_at, updated_at, value) = ("\"c\"", "\"u\"", "1");
-        let body = Body { created_by_agent: None, created_at, updated_at, metadata: None, value };
+        let body = body(created_at, updated_at, value);
         for other in [
             Body { created_by_agent: Some("\"a\""), ..body },
             Body { created_at: "\"d\"", ..body },

@@ -39,6 +39,7 @@ mod actor;
 mod agents;
 mod clear;
 mod copy;
+mod decimal;
 mod declaration;
 mod document;
 mod document_id;

@@ -6,7 +6,7 @@ use keyward_engine::{Commit, Expect, Json, Outcome, Tier};
 use keyward_key::{Bindings, Key, Prefix};
 use keyward_records::{Precondition, Record, Space, Update, Written};
 
-use crate::access::{Access, AccessRow};
+use crate::access::AccessRow;
 use crate::actor::Actor;
 use crate::agents::{Agents, Shared};
 use crate::declaration::{NAMESPACE, USER};
@@ -110,12 +110,8 @@ impl Namespace {
         record: Record,
         row: Option<Json>,
     ) -> Result<AgentEntry> {
-        let access = self.access(&record, row)?;
+        let access = self.shared().tracker.access(&record.key, born(&record.value), row)?;
         Ok(AgentEntry::read(&self.user, &self.namespace, key, record, access)?)
-    }
-
-    fn access(&self, record: &Record, row: Option<Json>) -> Result<Access> {
-        self.shared().tracker.access(&record.key, born(&record.value), row)
     }
 
     /// Sets an entry: makes it, or gives it a new value, with metadata merged into what it has. Who made

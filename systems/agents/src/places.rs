@@ -12,8 +12,8 @@ const ACCESS: [&str; 2] = ["system", "access"];
 const LOG: [&str; 2] = ["system", "agent-log"];
 /// What stands under the key of all logs in a store that keeps none: the only thing that ever does.
 pub(crate) const NO_LOG: &str = r#"{"kept":false}"#;
-/// What stands for the settings of every namespace in a store that keeps none.
-pub(crate) const NO_SETTINGS: &str = r#"{"whole_seconds":true}"#;
+/// What stands for the settings of every namespace in a store that is another program's too, and keeps none.
+pub(crate) const NO_SETTINGS: &str = r#"{"in_place":true}"#;
 /// What holds for a namespace.
 const SETTINGS: [&str; 2] = ["system", "agent-settings"];
 

@@ -57,19 +57,19 @@ mod milliseconds {
     }
 }
 
-/// What writers go by: the settings of a namespace, and what its store says about times.
+/// What writers go by: the settings of a namespace, and whose layout its store has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Rules {
     pub settings: Settings,
-    /// Whether times are written without fractions of a second, as other programs expect them. Only a
-    /// store whose layout is theirs says so.
-    pub whole_seconds: bool,
+    /// Whether the store is a database in another program's layout. Then times are written without fractions of a
+    /// second, as that program writes them.
+    pub in_place: bool,
 }
 
 impl Rules {
     /// The text of a moment that is noted now.
     pub fn time_text(&self, at: Timestamp) -> String {
-        match self.whole_seconds {
+        match self.in_place {
             true => whole_seconds_text(at),
             false => moment_text(at),
         }
@@ -79,11 +79,11 @@ impl Rules {
         #[derive(Deserialize)]
         struct OfStore {
             #[serde(default)]
-            whole_seconds: bool,
+            in_place: bool,
         }
         let settings = serde_json::from_slice(json.as_bytes()).ok()?;
-        let OfStore { whole_seconds } = serde_json::from_slice(json.as_bytes()).ok()?;
-        Some(Self { settings, whole_seconds })
+        let OfStore { in_place } = serde_json::from_slice(json.as_bytes()).ok()?;
+        Some(Self { settings, in_place })
     }
 }
 

@@ -73,7 +73,7 @@ impl<'d> Fields<'d> {
             agent: self.plain(LAST_ACCESSED_BY),
             at: self.plain(LAST_ACCESSED_AT),
             born: born(&self.body()).to_owned(),
-            marks: Vec::new(),
+            ..AccessRow::default()
         }
     }
 
@@ -224,8 +224,8 @@ mod tests {
         );
         let mut fields = Fields::of(&before, &address()).unwrap();
         let (created_at, updated_at) = ("\"c\"", "\"v\"");
-        let body =
-            Body { created_by_agent: None, created_at, updated_at, metadata: None, value: "[2]" };
+        let (created_by_agent, metadata, value) = (None, None, "[2]");
+        let body = Body { created_by_agent, created_at, updated_at, metadata, value };
         fields.set_body(&body);
         assert_eq!(
             fields.to_json().as_str(),

@@ -19,6 +19,7 @@
 mod attempts;
 mod bounded;
 mod engine;
+mod exact;
 mod fields;
 mod own_changes;
 mod place;
@@ -39,6 +40,7 @@ use keyward_engine::{
 };
 
 use attempts::Attempts;
+pub(crate) use exact::admit;
 use own_changes::OwnChanges;
 use recent::Recent;
 use window::Windows;
@@ -165,6 +167,11 @@ impl fmt::Debug for DocumentLayout {
 
 fn secret_text(secret: &[u8; 32]) -> Json {
     Json::from_stored(format!("\"{}\"", HEXLOWER.encode(secret)))
+}
+
+/// The longest id of a document, by the limits of the store.
+fn id_bytes_max(limits: &Limits) -> usize {
+    limits.key_bytes_max.saturating_sub(KEY_BYTES_MORE) / 2
 }
 
 fn capabilities(limits: &DocumentLimits) -> Capabilities {

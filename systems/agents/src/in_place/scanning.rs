@@ -1,7 +1,7 @@
 //! Pages of documents in the order of their keys.
 
 use keyward_engine::{
-    Cursor, DocumentList, Entry, Error, ErrorKind, Order, Page, Result, Row, Scan, Want,
+    Cursor, DocumentList, Entry, Error, ErrorKind, Order, Page, PageBytes, Result, Row, Scan, Want,
 };
 use keyward_key::{Key, KeyRange};
 
@@ -15,6 +15,8 @@ use crate::places;
 
 /// After how many bytes of documents a page ends.
 const PAGE_BYTES_MAX: usize = 4 << 20;
+/// How many documents of a page are read before anything is known of their size.
+const FIRST_DOCUMENTS: usize = 8;
 
 /// What a scan asks for.
 struct Wanted {
@@ -57,19 +59,25 @@ impl DocumentLayout {
     }
 
     /// The documents of some keys that were listed. What is gone by now, or is no entry, is left out.
-    async fn entries(&self, part: Part, keys: &[Key], more: bool) -> Result<Page> {
-        let (mut rows, mut bytes, mut read) = (Vec::new(), 0, 0);
-        for some in keys.chunks(self.documents.limits().get_ids_max.max(1)) {
-            if bytes >= PAGE_BYTES_MAX {
-                break;
-            }
+    ///
+    /// Documents may be large. So few are read at first, and then as many as fit the page if they are as large as those
+    /// before.
+    async fn entries(&self, part: Part, all: &[Key], more: bool) -> Result<Page> {
+        let (mut rows, mut bytes) = (Vec::new(), PageBytes::new(PAGE_BYTES_MAX));
+        let mut unread = all;
+        while !unread.is_empty() && !bytes.is_full() {
+            let is_first = unread.len() == all.len();
+            let count = if is_first { FIRST_DOCUMENTS } else { bytes.rows_to_read() };
+            let count = count.min(self.documents.limits().get_ids_max.max(1));
+            let (some, later) = unread.split_at(count.min(unread.len()));
+            unread = later;
             let addressed = some.iter().filter_map(|key| Some((key, self.address(key)?)));
             let (keys, addresses): (Vec<&Key>, Vec<Address>) = addressed.unzip();
             let ids: Vec<String> = addresses.iter().map(Address::id).collect();
             let documents = self.read(&ids).await?;
             for ((key, address), document) in keys.into_iter().zip(&addresses).zip(documents) {
                 let Some(document) = document else { continue };
-                bytes += document.fields.len();
+                bytes.add(document.fields.len());
                 match Fields::of(&document, address) {
                     Some(fields) => {
                         let entry = Some(self.entry(part, &document.id, &fields)?);
@@ -78,10 +86,10 @@ impl DocumentLayout {
                     None => self.skip(&document.id),
                 }
             }
-            read += some.len();
         }
-        let last = keys.get(..read).and_then(<[Key]>::last);
-        let next = last.filter(|_| more || read < keys.len()).map(Cursor::after_key);
+        let read = all.get(..all.len() - unread.len());
+        let last = read.and_then(<[Key]>::last);
+        let next = last.filter(|_| more || !unread.is_empty()).map(Cursor::after_key);
         Ok(Page { rows, next })
     }
 
@@ -108,6 +116,7 @@ impl DocumentLayout {
                 let mut row = fields.row();
                 let version = crate::fingerprint::of_row(&row);
                 self.attempts.mark(id, &mut row);
+                row.id = Some(id.to_owned());
                 (row.write().map_err(|error| damaged(&error))?, version)
             }
         };

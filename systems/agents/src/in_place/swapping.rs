@@ -64,8 +64,14 @@ impl DocumentLayout {
         expects: &[Expect],
         write: Option<Write>,
     ) -> Result<Outcome> {
-        if part == Part::Entry && write.is_some() {
-            address.admit_write()?;
+        if let Some(write) = &write
+            && let Err(refused) = address.admit_write()
+        {
+            return match part {
+                Part::Entry => Err(refused),
+                // Whoever only reads such an entry is told nothing: its accesses are not counted.
+                Part::Access => uncounted(write),
+            };
         }
         let id = address.id();
         let is_put = matches!(write, Some(Write::Put(..)));
@@ -191,9 +197,7 @@ fn change(
     write: &Write,
 ) -> Result<(Change, Option<Version>)> {
     match (part, write) {
-        (_, Write::Add(..)) => {
-            Err(Error::new(ErrorKind::Unsupported, "layout=document cannot add to a number"))
-        }
+        (_, Write::Add(..)) => Err(no_add()),
         (Part::Entry, Write::Put(_, put)) => {
             let body = entry_of(put)?;
             let mut fields = fields.unwrap_or_else(|| Fields::new(address));
@@ -255,6 +259,7 @@ fn entry_of(put: &Put) -> Result<Body<'_>> {
 fn row_of(put: &Put) -> Result<AccessRow> {
     let mut row = AccessRow::read(&put.value)
         .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+    row.id = None;
     // Times that are noted here are written as the original program does; those of an import as they came.
     if !row.marks.is_empty()
         && let Some(at) = row.at.as_ref().and_then(|at| at.parse().ok())
@@ -266,6 +271,20 @@ fn row_of(put: &Put) -> Result<AccessRow> {
 
 fn applied(version: Option<Version>) -> Outcome {
     Outcome::Applied { revision: None, versions: vec![version] }
+}
+
+/// The outcome of a write of access fields that are never written.
+fn uncounted(write: &Write) -> Result<Outcome> {
+    let version = match write {
+        Write::Put(_, put) => Some(fingerprint::of_row(&row_of(put)?)),
+        Write::Delete(_) => None,
+        Write::Add(..) => return Err(no_add()),
+    };
+    Ok(applied(version))
+}
+
+fn no_add() -> Error {
+    Error::new(ErrorKind::Unsupported, "layout=document cannot add to a number")
 }
 
 /// The checks that do not hold.
@@ -294,7 +313,7 @@ fn without_document(
     }
 }
 
-fn long_id(id: &str, id_bytes_max: usize) -> Error {
+pub(super) fn long_id(id: &str, id_bytes_max: usize) -> Error {
     let bytes = id.len();
     let message = format!(
         "the document's id would be {bytes} bytes long, and the database takes at most {id_bytes_max}: it is made of \

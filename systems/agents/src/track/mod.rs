@@ -172,14 +172,20 @@ impl Tracker {
     }
 
     /// What is known about the accesses of an entry that was made at `born`: what its row holds, and
-    /// what is not written yet.
-    pub fn access(&self, entry: &Key, born: &str, row: Option<Json>) -> Result<Access> {
-        let row = row.map(|row| AccessRow::read(&row)).transpose()?;
+    /// what is not written yet. Besides, the id of the entry's document, if the row says one.
+    pub fn access(
+        &self,
+        entry: &Key,
+        born: &str,
+        row: Option<Json>,
+    ) -> Result<(Access, Option<String>)> {
+        let mut row = row.map(|row| AccessRow::read(&row)).transpose()?;
+        let id = row.as_mut().and_then(|row| row.id.take());
         let mut row = row.filter(|row| row.born == born).unwrap_or_default();
         if let Some(tally) = self.held().tallies.get(entry.as_bytes()) {
             tally.add_to(&mut row, born, &self.handle);
         }
-        Ok(row.into())
+        Ok((row.into(), id))
     }
 
     pub fn gathered(&self) -> Gathered {

@@ -6,6 +6,7 @@ mod apart;
 mod between;
 mod bounds;
 mod committing;
+mod copying;
 mod exchanging;
 mod fixture;
 mod in_place;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use clap::{Args, ValueEnum};
 use indicatif::HumanCount;
-use keyward::agents::{CopiedEntries, EntryCopy, OnConflict};
+use keyward::agents::{CopiedEntries, DocumentId, EntryCopy, OnConflict};
 use serde::Serialize;
 
 use super::reach::Reach;
@@ -21,10 +21,11 @@ use crate::progress::Progress;
 /// accessed it. So agent data moves between a store of Keyward's and a CouchDB database, a DynamoDB table or a
 /// Firestore collection that is opened with layout=document, or between two of those.
 ///
-/// --plan shows what would be copied and changes nothing; --apply does it; without either, the plan is shown and you
-/// are asked. What the target holds already is not written: a copy that was interrupted goes on when it is run again,
-/// and a later one brings what has changed since. Entries that only the target holds stay there. History and settings
-/// are each store's own; entries that expire are left out where the target's cannot.
+/// --plan shows what would be copied and what the target would refuse, and changes nothing; --apply does it; without
+/// either, the plan is shown and you are asked. What the target holds already is not written: a copy that was
+/// interrupted goes on when it is run again, and a later one brings what has changed since. Entries that only the
+/// target holds stay there. History and settings are each store's own; entries that expire are left out where the
+/// target's cannot.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward -s embedded:./data agent copy --to embedded:./copy --user ada --plan
@@ -91,6 +92,18 @@ struct Copied {
     /// The first of those that are something else in the target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differing: Vec<String>,
+    /// Entries that the target refuses, by a plan.
+    refused: u64,
+    /// The first of those.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refusals: Vec<Refusal>,
+}
+
+#[derive(Serialize)]
+struct Refusal {
+    #[serde(rename = "_id")]
+    id: String,
+    reason: String,
 }
 
 pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -> Result {
@@ -154,10 +167,16 @@ async fn work(
 }
 
 fn tell(copied: &CopiedEntries, applied: bool, output: &mut Output) -> Result {
-    let &CopiedEntries { added, replaced, equal, kept, expiring, ref differing } = copied;
+    let &CopiedEntries { added, replaced, equal, kept, expiring, refused, .. } = copied;
+    let CopiedEntries { differing, refusals, .. } = copied;
     if output.json() {
         let outcome = if applied { "copied" } else { "planned" };
         let differing = differing.iter().map(ToString::to_string).collect();
+        let refusal = |(id, reason): &(DocumentId, String)| Refusal {
+            id: id.to_string(),
+            reason: reason.clone(),
+        };
+        let refusals = refusals.iter().map(refusal).collect();
         return output.write_json(&Copied {
             outcome,
             added,
@@ -166,6 +185,8 @@ fn tell(copied: &CopiedEntries, applied: bool, output: &mut Output) -> Result {
             kept,
             expiring,
             differing,
+            refused,
+            refusals,
         });
     }
     let copied = entries(added + replaced);
@@ -175,6 +196,7 @@ fn tell(copied: &CopiedEntries, applied: bool, output: &mut Output) -> Result {
         (equal, "equal already"),
         (kept, "different in the target and kept"),
         (expiring, "left out because they expire"),
+        (refused, "refused by the target, where the copy would stop"),
     ] {
         if count > 0 {
             write!(output, ", {} {what}", HumanCount(count))?;
@@ -183,6 +205,9 @@ fn tell(copied: &CopiedEntries, applied: bool, output: &mut Output) -> Result {
     writeln!(output)?;
     for id in differing {
         writeln!(output, "differs  {id}")?;
+    }
+    for (id, reason) in refusals {
+        writeln!(output, "refused  {id}: {reason}")?;
     }
     Ok(())
 }

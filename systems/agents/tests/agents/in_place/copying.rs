@@ -1,11 +1,14 @@
 //! Entries copied between layouts.
 
-use keyward_agents::{Actor, Agents, CopiedEntries, EntryCopy, Error, OnConflict, Options, Set};
+use keyward_agents::{
+    Actor, Agents, CopiedEntries, DocumentLayout, EntryCopy, Error, OnConflict, Options, Set,
+};
 use keyward_engine::{Json, Store, Tier};
 use keyward_memory::Memory;
 use keyward_testkit::Meaning;
 
-use super::place::{InMemory, InPlace, entry};
+use super::place::{InMemory, InPlace, entry, open};
+use super::watched::Watched;
 use crate::fixture::{json, put};
 
 on_documents!(
@@ -14,8 +17,10 @@ on_documents!(
     a_copy_that_is_run_again_writes_nothing,
     what_differs_is_decided_by_the_policy,
     accesses_are_never_taken_back,
+    accesses_that_are_counted_during_a_copy_stay,
     what_the_target_cannot_hold_is_refused_or_left_out,
     a_plan_writes_nothing,
+    a_plan_names_what_the_target_would_refuse,
 );
 
 /// An agent data store of the ordinary layout.
@@ -178,6 +183,95 @@ async fn accesses_are_never_taken_back(place: InPlace) {
     assert_eq!(apply(copy.clone()).await.replaced, 1);
     assert_eq!(count().await, "13");
     assert_eq!(apply(copy).await.equal, 1);
+}
+
+async fn accesses_that_are_counted_during_a_copy_stay(place: InPlace) {
+    for (of_source, of_target) in [(0, 5), (3, 5), (20, 5), (6, 5), (1, 0)] {
+        let source = store(&place, Tier::Atomic);
+        let notes = source.user("ada", Actor::agent("s")).use_namespace("default").unwrap();
+        let key = format!("k{of_source}-{of_target}");
+        put(&notes, &key, "\"source\"").await;
+        for _ in 0..of_source {
+            assert!(notes.get(&key).await.unwrap().is_some());
+        }
+        let id = format!("ada:default:{}", data_encoding::BASE64URL.encode(key.as_bytes()));
+        let fields = entry("ada", "default", &key, "\"target\"");
+        let fields = fields.replace("\"accessCount\":1", &format!("\"accessCount\":{of_target}"));
+        place.load(&[(&id, &fields)]).await;
+        // The original program counts before the entry is put, and before its accesses are.
+        let documents = Watched::counting(place.documents().await);
+        let layout = DocumentLayout::open(documents.clone(), place.clock().clone()).unwrap();
+        let copy = EntryCopy::new(source, open(layout, place.clock()));
+        let copy = copy.user("ada").on_conflict(OnConflict::Replace);
+        assert_eq!(apply(copy.clone()).await.replaced, 1, "{key}");
+        let counted = documents.counted();
+        assert!(counted > 0, "{key}");
+        let document = place.meaning(&id).await;
+        assert_eq!(document.member("value").and_then(|it| it.text()), Some("source"));
+        let count = document.member("accessCount").unwrap().to_json();
+        assert_eq!(count, of_source.max(of_target + counted).to_string(), "{key}");
+        assert_eq!(apply(copy).await.equal, 1, "{key}");
+        assert_eq!(documents.counted(), counted, "nothing is put again");
+    }
+}
+
+async fn a_plan_names_what_the_target_would_refuse(place: InPlace) {
+    let source = store(&place, Tier::Atomic);
+    let limits = *place.documents().await.limits();
+    let knows_numbers = limits.engine != "memory-documents";
+    let digits = "123456789012345678901234567890123456789";
+    let deep = format!("{}{}", "[{\"a\":".repeat(12), "1".to_owned() + &"}]".repeat(12));
+    let large = format!("\"{}\"", "x".repeat(limits.document_bytes_max));
+    let mut values = vec![
+        ("ada", "fits".to_owned(), "1.50".to_owned()),
+        ("a:b", "k".to_owned(), "1".to_owned()),
+    ];
+    if knows_numbers {
+        for value in [
+            digits,
+            "1e309",
+            "1e126",
+            "1e-131",
+            "0.1234567890123456789",
+            "[[1]]",
+            r#"{"":1}"#,
+            r#"{"__a__":1}"#,
+            "9223372036854775808",
+            &deep,
+        ] {
+            values.push((
+                "ada",
+                format!("value {}", value.len()) + value.get(..6).unwrap_or(value),
+                value.to_owned(),
+            ));
+        }
+    }
+    if large.len() < Options::default().value_bytes_max {
+        values.push(("ada", "large".to_owned(), large));
+    }
+    values.push(("ada", "k".repeat(limits.id_bytes_max), "1".to_owned()));
+    for (user, key, value) in values {
+        let target = place.agents().await;
+        let (source, namespace) = (source.clone(), format!("n{}", fastrand::u32(..)));
+        let notes = source.user(user, Actor::nobody()).use_namespace(&namespace).unwrap();
+        put(&notes, &key, &value).await;
+        let copy = EntryCopy::new(source, target).user(user).namespace(&namespace);
+        let planned = copy.plan(|_| ()).await.unwrap();
+        let shown: String = format!("{user} {key} {value}").chars().take(100).collect();
+        assert_eq!(planned.entries(), 1, "{shown}");
+        match copy.apply(|_| ()).await {
+            Ok(copied) => {
+                assert_eq!((copied.added, planned.added, planned.refused), (1, 1, 0), "{shown}");
+                assert!(planned.refusals.is_empty());
+            }
+            Err(Error::InEntry { key: refused, source, .. }) => {
+                assert_eq!((planned.added, planned.refused), (0, 1), "{shown}: {source}");
+                assert_eq!((&planned.refusals[0].0.key, &refused), (&key, &key));
+                assert!(!planned.refusals[0].1.is_empty());
+            }
+            Err(error) => panic!("{shown}: {error}"),
+        }
+    }
 }
 
 async fn what_the_target_cannot_hold_is_refused_or_left_out(place: InPlace) {

@@ -1,14 +1,14 @@
 //! Documents of others under an id or in a list: never shown, never overwritten.
 
-use keyward_agents::Actor;
-use keyward_engine::Json;
+use keyward_agents::{Actor, Document};
+use keyward_engine::{Json, Put};
 
 use super::place::{InPlace, entry};
 use crate::fixture::{keys, namespaces, put, set};
 
 on_documents!(
     two_users_of_one_id_never_meet,
-    users_with_a_colon_are_read_and_never_written,
+    users_with_a_colon_are_read_by_agents_and_never_written,
     a_document_that_says_something_else_is_no_entry,
     users_that_look_alike_are_apart,
     ids_are_never_escaped,
@@ -43,14 +43,16 @@ async fn two_users_of_one_id_never_meet(place: InPlace) {
     assert_eq!(now.member("lastAccessedByAgent").and_then(|it| it.text()), Some("x"));
 }
 
-async fn users_with_a_colon_are_read_and_never_written(place: InPlace) {
+async fn users_with_a_colon_are_read_by_agents_and_never_written(place: InPlace) {
     let fields = entry("a:b", "default", "k", "\"of a:b\"");
     place.load(&[(ID, &fields)]).await;
     let before = place.document(ID).await;
     let agents = place.agents().await;
-    let user = agents.user("a:b", Actor::nobody());
+    // What an agent reads is counted, but not here.
+    let user = agents.user("a:b", Actor::agent("reader"));
     let notes = user.use_namespace("default").unwrap();
     assert_eq!(notes.get("k").await.unwrap().unwrap().as_str(), "\"of a:b\"");
+    assert_eq!(notes.entry("k").await.unwrap().unwrap().access.count, 3);
     assert_eq!(keys(&notes, "", 10).await, ["k"]);
     assert_eq!(namespaces(&user, 10).await, ["default"]);
     let refusals = [
@@ -74,6 +76,13 @@ async fn users_with_a_colon_are_read_and_never_written(place: InPlace) {
     assert_eq!(others.set("k", set("1")).await.unwrap_err().code(), "invalid");
     assert!(!others.delete("k").await.unwrap());
     agents.close().await.unwrap();
+    assert_eq!((agents.gathered().entries, agents.gathered().accesses), (0, 0));
+    assert_eq!(place.document(ID).await, before);
+    let row = keyward_key::Key::parse("system:access:agents:a%3Ab:default:k").unwrap();
+    let store = agents.records().store();
+    let put = Put::new(Json::parse(r#"{"count":9,"born":"2025-02-05T10:00:00Z"}"#).unwrap());
+    let _ = store.put(row.clone(), put).await.unwrap();
+    store.delete(row).await.unwrap();
     assert_eq!(place.document(ID).await, before);
 }
 
@@ -147,5 +156,17 @@ async fn ids_are_never_escaped(place: InPlace) {
         assert_eq!(text("userId").as_deref(), Some(user));
         assert_eq!(text("namespace").as_deref(), Some(namespace));
         assert_eq!(text("key").as_deref(), Some(key));
+        // What is shown is the id that is stored.
+        place.settle().await;
+        let shown = format!("{{\"_id\":{},", serde_json::json!(id));
+        let entry = notes.entry(key).await.unwrap().unwrap();
+        assert!(entry.to_document().as_str().starts_with(&shown), "{}", entry.to_document());
+        let rev = entry.to_document_with_rev();
+        assert!(rev.as_str().starts_with(&shown), "{rev}");
+        let user = agents.user(user, Actor::nobody());
+        let exported = user.export(Some(namespace), None, 10).await.unwrap().documents;
+        assert!(exported[0].as_str().starts_with(&shown), "{exported:?}");
+        let documents = Document::parse_all(exported[0].as_str()).unwrap();
+        assert_eq!(user.import(documents).await.unwrap().replaced, 1);
     }
 }

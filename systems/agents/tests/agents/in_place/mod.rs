@@ -16,3 +16,4 @@ mod racing;
 mod refusing;
 mod round_trips;
 mod tracking;
+mod watched;

@@ -53,7 +53,8 @@ impl InPlace {
         place
     }
 
-    /// The plain client of the database, such as the original program has.
+    /// The database's documents, by the adapter and without the layout. What a client that is not ours reads and
+    /// writes is tested with the command, in `doors/cli/tests/cli`.
     pub async fn documents(&self) -> Arc<dyn Documents> {
         self.place.open().await
     }
@@ -86,7 +87,7 @@ impl InPlace {
         }
     }
 
-    /// A document, as the plain client sees it.
+    /// A document, as the adapter gives it.
     pub async fn document(&self, id: &str) -> Option<Document> {
         let found = self.documents().await.get_many(&[id.to_owned()]).await.unwrap();
         found.into_iter().next().unwrap()
@@ -98,7 +99,7 @@ impl InPlace {
         Meaning::of(document.fields.as_str())
     }
 
-    /// Creates documents by the plain client.
+    /// Creates documents by the adapter.
     pub async fn load(&self, documents: &[(&str, &str)]) {
         let client = self.documents().await;
         for (id, fields) in documents {

@@ -7,6 +7,7 @@ use keyward_engine::{Documents, Json};
 use keyward_testkit::{DocumentCalls, MemoryDocuments, TestClock};
 
 use super::place::{entry, open};
+use super::watched::Watched;
 use crate::fixture::{keys, put, set};
 
 fn calls(gets: usize, lists: usize, puts: usize, deletes: usize) -> DocumentCalls {
@@ -89,11 +90,38 @@ async fn all_pages_of_a_listing_take_one_list() {
     let notes = store.user("ada", Actor::agent("tester")).use_namespace("default").unwrap();
     documents.take_calls();
     assert_eq!(keys(&notes, "", 50).await.len(), KEYS);
-    // In pages of 500 documents; and each page looks whether its documents say what their ids say.
-    assert_eq!(documents.take_calls(), calls(KEYS / 50, 5, 0, 0));
+    // In pages of 500 documents; and each page looks whether its documents say what their ids say: few at first, since
+    // they may be large.
+    assert_eq!(documents.take_calls(), calls(2 * KEYS / 50, 5, 0, 0));
     let page = notes.get_all("", None, 100).await.unwrap();
     assert_eq!(page.entries.len(), 100);
     // The documents, and who accessed them.
     let taken = documents.take_calls();
     assert!(taken.lists == 5 && taken.gets <= 3, "{taken:?}");
+}
+
+/// However few bytes the first documents have: what is read is bounded by bytes, and not by a number of documents.
+#[tokio::test]
+async fn a_page_of_large_documents_is_read_in_parts() {
+    const LARGE: usize = 1 << 20;
+    let documents = MemoryDocuments::new().with_limits(|limits| limits.get_ids_max = 300);
+    prepared(&documents).await;
+    let value = format!("\"{}\"", "x".repeat(LARGE));
+    for n in 0..60 {
+        let key = format!("k{n:02}");
+        let id = format!("ada:default:{}", data_encoding::BASE64URL.encode(key.as_bytes()));
+        let fields = Json::parse(entry("ada", "default", &key, &value)).unwrap();
+        drop(documents.put(&id, &fields, None).await.unwrap());
+    }
+    let clock = TestClock::new();
+    let watched = Watched::new(Arc::new(documents));
+    let layout = DocumentLayout::open(watched.clone(), clock.clone()).unwrap();
+    let store = open(layout, &clock);
+    let notes = store.user("ada", Actor::nobody()).use_namespace("default").unwrap();
+    assert_eq!(keys(&notes, "", 300).await.len(), 60);
+    let read = watched.take_read_bytes();
+    let most = read.iter().max().unwrap();
+    assert!(*most <= 9 * LARGE, "{read:?}");
+    // A page ends soon after 4 MiB, and no document is read twice.
+    assert!(read.iter().sum::<usize>() < 61 * LARGE + 60 * 400, "{read:?}");
 }

@@ -94,7 +94,7 @@ async fn what_the_original_program_counts_stays(place: InPlace) {
     let notes = agents.user("ada", Actor::agent("tester")).use_namespace("default").unwrap();
     for round in 0..5 {
         assert!(notes.get("k").await.unwrap().is_some());
-        // The original program reads, adds to its count, and writes.
+        // As the original program does: it reads, adds to its count, and writes.
         let client = place.documents().await;
         let before = place.document(ID).await.unwrap();
         let counted = Meaning::of(before.fields.as_str());
