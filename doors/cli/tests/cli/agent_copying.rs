@@ -25,7 +25,10 @@ fn a_plan_is_shown_and_nothing_written() {
     let told = kw.agent(&["copy", "--to", "embedded:./copy", "--plan"]);
     assert_eq!(told, "to copy: 2 entries\n");
     let planned = kw.agent_json(&["copy", "--to", "embedded:./copy", "--dry-run", "--all-users"]);
-    let counts = json!({"outcome": "planned", "added": 3, "replaced": 0, "equal": 0, "kept": 0, "expiring": 0});
+    let counts = json!({
+        "outcome": "planned", "added": 3, "replaced": 0, "equal": 0, "kept": 0, "expiring": 0,
+        "refused": 0,
+    });
     assert_eq!(planned, counts);
     assert!(!kw.path("copy").exists());
     // Where nobody can be asked, it must be said.

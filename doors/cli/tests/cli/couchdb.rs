@@ -1,8 +1,10 @@
 //! Stores in CouchDB, by URL.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::database::{DOCUMENT, ID, address, ask, first_steps, in_place, is_sound, name};
+use crate::database::{
+    DOCUMENT, ID, address, ask, first_steps, in_place, is_sound, name, through_the_doors,
+};
 use crate::sandbox::Sandbox;
 
 /// A database on the test server that no other test uses. It may not exist.
@@ -64,7 +66,7 @@ fn conflicts_of_replication_are_findings_of_the_doctor() {
     let mut document = row["doc"].clone();
     document["_rev"] = "1-00000000000000000000000000000000".into();
     document["value"] = "2".into();
-    let body = serde_json::json!({"docs": [document], "new_edits": false}).to_string();
+    let body = json!({"docs": [document], "new_edits": false}).to_string();
     assert_eq!(database.ask("POST", "/_bulk_docs", &body).0, 201);
     let told = kw.run(&["-s", &url, "doctor"]).ended(10);
     assert!(told.starts_with("damaged couchdb: replication left 1 document"), "{told}");
@@ -94,4 +96,55 @@ fn agent_data_is_used_in_place() {
     let done = kw.json(&["-s", &url, "agent", "prepare", "--apply", "--json"]);
     assert_eq!((&done["outcome"], &done["steps"]), (&"prepared".into(), &plan["steps"]));
     in_place(&kw, &url, || database.ask("GET", &format!("/{ID}"), "").1);
+}
+
+#[test]
+fn example_documents_are_the_same_for_a_plain_client_over_http_and_over_mcp() {
+    let (kw, database) = (Sandbox::new(), Database::new());
+    assert_eq!(database.ask("PUT", "", "").0, 201);
+    let url = format!("{}?layout=document", database.url());
+    let load = |document: &Value| {
+        let path = format!("/{}", document["_id"].as_str().unwrap());
+        assert_eq!(database.ask("PUT", &path, &document.to_string()).0, 201);
+    };
+    through_the_doors(&kw, &url, load, |id| {
+        let (status, mut document) = database.ask("GET", &format!("/{id}"), "");
+        assert_eq!(status, 200, "{id}: {document}");
+        assert!(document.as_object_mut().unwrap().remove("_rev").is_some());
+        document
+    });
+}
+
+#[test]
+fn entries_are_copied_from_couchdb_to_dynamodb_with_their_ids() {
+    use crate::dynamodb::{self, Table, plain_object};
+
+    let (kw, database, table) = (dynamodb::sandbox(), Database::new(), Table::new());
+    assert_eq!(database.ask("PUT", "", "").0, 201);
+    let (from, to) = (format!("{}?layout=document", database.url()), table.document_url());
+    for url in [&from, &to] {
+        kw.ok(&["-s", url, "agent", "prepare", "--apply"]);
+    }
+    let mut document: Value = serde_json::from_str(DOCUMENT).unwrap();
+    assert_eq!(database.ask("PUT", &format!("/{ID}"), DOCUMENT).0, 201);
+    // A number that CouchDB holds, and DynamoDB does not.
+    let mut large = document.clone();
+    (large["key"], large["value"]) = ("z".into(), 1e300.into());
+    let id = "user_123:default:eg==";
+    assert_eq!(database.ask("PUT", &format!("/{id}"), &large.to_string()).0, 201);
+
+    let copy = ["-s", &from, "agent", "copy", "--to", &to, "--user", "user_123"];
+    let planned = kw.json(&[&copy[..], &["--plan", "--json"]].concat());
+    assert_eq!((&planned["added"], &planned["refused"]), (&json!(1), &json!(1)), "{planned}");
+    assert_eq!(planned["refusals"][0]["_id"], id);
+    assert!(planned["refusals"][0]["reason"].as_str().unwrap().contains("the number"), "{planned}");
+    assert_eq!(table.item(ID), Value::Null);
+    // The copy says the same, and what stands before it is copied.
+    let told = kw.run(&[&copy[..], &["--apply"]].concat()).fails(2);
+    assert!(told.contains("\"z\"") && told.contains("1e300"), "{told}");
+    document["_id"] = ID.into();
+    assert_eq!(plain_object(&table.item(ID)), document);
+    assert_eq!(table.item(id), Value::Null);
+    let again = kw.json(&[&copy[..], &["--plan", "--json"]].concat());
+    assert_eq!((&again["added"], &again["equal"]), (&json!(0), &json!(1)), "{again}");
 }

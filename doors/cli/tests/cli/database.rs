@@ -5,12 +5,69 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Running, Sandbox};
 
 /// The document of the agent data store's page, without its id.
 pub const DOCUMENT: &str = r#"{"userId":"user_123","namespace":"default","key":"my-key","value":{"result":"analysis complete","score":95,"items":["a","b","c"]},"metadata":{"version":"1.0","source":"analyzer-agent"},"createdByAgent":"data-processor","lastAccessedByAgent":"report-generator","accessCount":5,"createdAt":"2026-02-01T10:30:00Z","updatedAt":"2026-02-05T14:22:00Z","lastAccessedAt":"2026-02-05T14:22:00Z"}"#;
 /// Its id.
 pub const ID: &str = "user_123:default:bXkta2V5";
+
+/// The example documents of the agent data store's page, as it shows them.
+const EXAMPLES: [&str; 3] = [
+    r#"{
+        "_id": "user_123:default:Z3JlZXRpbmc=",
+        "userId": "user_123",
+        "namespace": "default",
+        "key": "greeting",
+        "value": "Hello, World!",
+        "createdByAgent": "hello-agent",
+        "accessCount": 1,
+        "createdAt": "2026-02-05T10:00:00Z",
+        "updatedAt": "2026-02-05T10:00:00Z"
+    }"#,
+    r#"{
+        "_id": "user_123:files:my-repo:c3JjL21haW4ucHk=",
+        "userId": "user_123",
+        "namespace": "files:my-repo",
+        "key": "src/main.py",
+        "value": {
+            "content": "def main():\n    print('Hello')\n",
+            "lines": 2,
+            "language": "python",
+            "functions": ["main"]
+        },
+        "metadata": {
+            "indexed_at": "2026-02-05T09:00:00Z",
+            "file_size": 42,
+            "sha256": "abc123..."
+        },
+        "createdByAgent": "repo-indexer",
+        "lastAccessedByAgent": "code-searcher",
+        "accessCount": 15,
+        "createdAt": "2026-02-05T09:00:00Z",
+        "updatedAt": "2026-02-05T09:00:00Z",
+        "lastAccessedAt": "2026-02-05T14:30:00Z"
+    }"#,
+    r#"{
+        "_id": "user_123:cache:github:cmVwb3M=",
+        "userId": "user_123",
+        "namespace": "cache:github",
+        "key": "repos",
+        "value": [
+            {"name": "repo-a", "stars": 100},
+            {"name": "repo-b", "stars": 50}
+        ],
+        "metadata": {
+            "cached_at": "2026-02-05T12:00:00Z",
+            "ttl_seconds": 3600,
+            "api_endpoint": "/user/repos"
+        },
+        "createdByAgent": "github-fetcher",
+        "accessCount": 3,
+        "createdAt": "2026-02-05T12:00:00Z",
+        "updatedAt": "2026-02-05T12:00:00Z"
+    }"#,
+];
 const USER: [&str; 4] = ["--user", "user_123", "-n", "default"];
 
 /// The address of a server that the tests are started with.
@@ -174,33 +231,203 @@ pub fn in_place(kw: &Sandbox, url: &str, read: impl Fn() -> Value) {
     assert_eq!(kept, "", "the probe leaves nothing");
     let told = kw.json(&["-s", url, "stats", "--json"]);
     assert_eq!((&told["tier"], &told["entries"]), (&"recoverable".into(), &Value::Null));
-
-    served(kw, url);
 }
 
-/// The same data through a server: over HTTP, by a command there, and over MCP.
-fn served(kw: &Sandbox, url: &str) {
-    kw.write("keyward.schema.toml", &format!("[stores.desk]\nurl = '{url}'\n"));
-    let mut command = kw.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
-    let server = crate::sandbox::Running::of(command.env_remove("KEYWARD_STORE"));
-    let started: Value = serde_json::from_str(&server.next_line()).unwrap();
-    let address = started["url"].as_str().unwrap();
-    let host = address.trim_start_matches("http://").trim_end_matches('/');
-    let path = "/v1/agents/namespaces/default/entries/my-key/value?user=user_123";
-    let token = started["start_token"].as_str().unwrap_or_default();
-    let authorized = format!("Authorization: Bearer {token}\r\n");
-    let (status, body) = ask(host, &format!("GET {path}"), &authorized, "");
-    assert_eq!((status, body.as_str()), (200, r#"{"score":96}"#));
-    let there = ["--server", address, "agent", "get", "my-key"];
-    assert_eq!(kw.ok(&[&there[..], &USER].concat()), "{\"score\":96}\n");
+/// Agent data through the doors: what a plain client of the database has loaded is read over HTTP and MCP, and what is
+/// written there, the plain client reads. `load` stores a document as that client does, `read` gives one with its `_id`
+/// and without what the database itself adds.
+pub fn through_the_doors(
+    kw: &Sandbox,
+    url: &str,
+    load: impl Fn(&Value),
+    read: impl Fn(&str) -> Value,
+) {
+    let mut documents: Vec<Value> =
+        EXAMPLES.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+    let mut whole: Value = serde_json::from_str(DOCUMENT).unwrap();
+    whole["_id"] = ID.into();
+    documents.push(whole);
+    for document in &documents {
+        load(document);
+        assert_eq!(read(text(&document["_id"])), *document);
+    }
+    kw.ok(&["-s", url, "agent", "prepare", "--apply"]);
 
-    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
-        "name": "agent_get", "arguments": {"namespace": "default", "key": "my-key"}}});
-    let open = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let server = Served::new(kw, url);
+    for document in &documents {
+        let mut told = server.get(&entry_path(document));
+        assert!(told.as_object_mut().unwrap().remove("_rev").is_some_and(|rev| rev.is_string()));
+        assert_eq!(told, *document);
+    }
+    // The index may be a moment late.
+    let listed = |path: &str, count: usize| {
+        let items = || server.get(path)["items"].clone();
+        let found =
+            (0..100).map(|_| items()).find(|items| items.as_array().unwrap().len() == count);
+        found.unwrap_or_else(items)
+    };
+    let namespaces = listed("/v1/agents/namespaces?user=user_123", 3);
+    assert_eq!(namespaces, json!(["cache:github", "default", "files:my-repo"]));
+    for (namespace, keys) in [
+        ("default", json!(["greeting", "my-key"])),
+        ("files%3Amy-repo", json!(["src/main.py"])),
+        ("cache%3Agithub", json!(["repos"])),
+    ] {
+        let path = format!("/v1/agents/namespaces/{namespace}/keys?user=user_123");
+        assert_eq!(listed(&path, keys.as_array().unwrap().len()), keys, "{namespace}");
+    }
+    let there = ["--server", &server.address, "agent", "get", "greeting"];
+    assert_eq!(kw.ok(&[&there[..], &USER].concat()), "\"Hello, World!\"\n");
+
+    let put = |key: &str, headers: &str, body: &Value| {
+        let path = format!("/v1/agents/namespaces/files%3Amy-repo/entries/{key}?user=user_123");
+        let (status, told) = server.ask("PUT", &path, headers, &body.to_string());
+        assert_eq!(status, 201, "{told}");
+    };
+    let value = json!({"text": "é\n\"", "list": [1, -2.5, true, null, {}], "nested": {"a": []}});
+    put("src%2Flib.rs", "", &json!({"value": value}));
+    let metadata = json!({"tags": ["a"], "size": 42, "none": null});
+    let named = "Keyward-Agent: http-agent\r\n";
+    put("%7E%7E%7E", named, &json!({"value": null, "metadata": metadata}));
+
+    over_mcp(kw, url, &documents, &metadata);
+    server.end();
+
+    // By nobody, and by agents: exactly the fields of the page, and those that say nothing are absent.
+    let times = |written: &Value| {
+        let (made, updated) = (text(&written["createdAt"]), text(&written["updatedAt"]));
+        assert_eq!(made, updated);
+        assert!(is_whole_seconds(made), "{made}");
+        made.to_owned()
+    };
+    let written = read("user_123:files:my-repo:c3JjL2xpYi5ycw==");
+    let at = times(&written);
+    let expected = json!({
+        "_id": "user_123:files:my-repo:c3JjL2xpYi5ycw==", "userId": "user_123",
+        "namespace": "files:my-repo", "key": "src/lib.rs", "value": value, "accessCount": 0,
+        "createdAt": at, "updatedAt": at,
+    });
+    assert_eq!(written, expected);
+    for (id, namespace, key, agent) in [
+        ("user_123:files:my-repo:fn5-", "files:my-repo", "~~~", "http-agent"),
+        ("user_123:default:w7w_", "default", "ü?", "mcp-agent"),
+    ] {
+        let written = read(id);
+        let (at, accessed) = (times(&written), text(&written["lastAccessedAt"]));
+        assert!(is_whole_seconds(accessed), "{accessed}");
+        let expected = json!({
+            "_id": id, "userId": "user_123", "namespace": namespace, "key": key, "value": null,
+            "metadata": metadata, "createdByAgent": agent, "lastAccessedByAgent": agent,
+            "accessCount": 0, "createdAt": at, "updatedAt": at, "lastAccessedAt": accessed,
+        });
+        assert_eq!(written, expected);
+    }
+    // Of what an agent has read, nothing is changed but who read.
+    for document in &documents {
+        let now = read(text(&document["_id"]));
+        assert!(is_whole_seconds(text(&now["lastAccessedAt"])), "{now}");
+        assert_eq!(now, read_by(document, "mcp-agent", &now["lastAccessedAt"]));
+    }
+}
+
+/// Reads the documents over MCP, and writes one.
+fn over_mcp(kw: &Sandbox, url: &str, documents: &[Value], metadata: &Value) {
+    let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "mcp-agent", "version": "1"}}});
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    let told = kw
-        .run_with(&["-s", url, "mcp", "--user", "user_123"], format!("{open}\n{ready}\n{call}\n"));
-    let told = told.ok();
-    assert!(told.contains(r#"{\"score\":96}"#) || told.contains(r#""score":96"#), "{told}");
+    let call = |id: usize, tool: &str, arguments: Value| {
+        let params = json!({"name": tool, "arguments": arguments});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let mut lines = vec![open, ready];
+    for (n, document) in documents.iter().enumerate() {
+        let asked = json!({"namespace": document["namespace"], "key": document["key"]});
+        lines.push(call(n + 1, "agent_get", asked));
+    }
+    lines.push(call(11, "agent_keys", json!({"namespace": "cache:github"})));
+    lines.push(call(12, "agent_namespaces", json!({})));
+    let set = json!({"namespace": "default", "key": "ü?", "value": null, "metadata": metadata});
+    lines.push(call(13, "agent_set", set));
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let told = kw.run_with(&["-s", url, "mcp", "--user", "user_123"], input).ok();
+    let answers: Vec<Value> =
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answer = |id: usize| {
+        let found = answers.iter().find(|answer| answer["id"] == id).unwrap();
+        assert_ne!(found["result"]["isError"], true, "{found}");
+        found["result"]["structuredContent"].clone()
+    };
+    for (n, document) in documents.iter().enumerate() {
+        let mut entry = answer(n + 1)["entry"].clone();
+        assert!(entry.as_object_mut().unwrap().remove("_rev").is_some_and(|rev| rev.is_string()));
+        assert_eq!(entry, read_by(document, "mcp-agent", &entry["lastAccessedAt"]));
+    }
+    assert_eq!(answer(11)["keys"], json!(["repos"]));
+    assert_eq!(answer(12)["namespaces"], json!(["cache:github", "default", "files:my-repo"]));
+    assert_eq!(answer(13)["created"], true);
+}
+
+/// A document after an agent has read it once.
+fn read_by(document: &Value, agent: &str, at: &Value) -> Value {
+    let mut document = document.clone();
+    document["accessCount"] = (document["accessCount"].as_u64().unwrap() + 1).into();
+    document["lastAccessedByAgent"] = agent.into();
+    document["lastAccessedAt"] = at.clone();
+    document
+}
+
+fn entry_path(document: &Value) -> String {
+    let escaped = |name: &str| text(&document[name]).replace(':', "%3A").replace('/', "%2F");
+    let (namespace, key) = (escaped("namespace"), escaped("key"));
+    format!("/v1/agents/namespaces/{namespace}/entries/{key}?user=user_123")
+}
+
+fn text(json: &Value) -> &str {
+    json.as_str().unwrap_or_else(|| panic!("{json} should be a text"))
+}
+
+/// Whether a time is written as in `2026-02-05T10:00:00Z`.
+fn is_whole_seconds(time: &str) -> bool {
+    let pattern = "0000-00-00T00:00:00Z";
+    let fits = |(c, like): (char, char)| if like == '0' { c.is_ascii_digit() } else { c == like };
+    time.len() == pattern.len() && time.chars().zip(pattern.chars()).all(fits)
+}
+
+/// A server of one store.
+struct Served {
+    running: Running,
+    address: String,
+    token: String,
+}
+
+impl Served {
+    fn new(kw: &Sandbox, url: &str) -> Self {
+        kw.write("keyward.schema.toml", &format!("[stores.desk]\nurl = '{url}'\n"));
+        let mut command = kw.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+        let running = Running::of(command.env_remove("KEYWARD_STORE"));
+        let started: Value = serde_json::from_str(&running.next_line()).unwrap();
+        let address = text(&started["url"]).to_owned();
+        let token = started["start_token"].as_str().unwrap_or_default().to_owned();
+        Self { running, address, token }
+    }
+
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
+        let host = self.address.trim_start_matches("http://").trim_end_matches('/');
+        let headers = format!("Authorization: Bearer {}\r\n{headers}", self.token);
+        let (status, body) = ask(host, &format!("{method} {path}"), &headers, body);
+        (status, serde_json::from_str(&body).unwrap())
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, told) = self.ask("GET", path, "", "");
+        assert_eq!(status, 200, "{path}: {told}");
+        told
+    }
+
+    /// Ends it: then what it has gathered about accesses is written.
+    fn end(self) {
+        self.running.terminate();
+        assert_eq!(self.running.ended(), Some(0));
+    }
 }

@@ -2,22 +2,42 @@
 
 use serde_json::{Value, json};
 
-use crate::database::{ID, address, ask, first_steps, in_place, is_sound, name};
+use crate::database::{ID, address, ask, first_steps, in_place, is_sound, name, through_the_doors};
 use crate::sandbox::Sandbox;
 
 /// A table on the test server that no other test uses. It may not exist.
-struct Table {
+pub struct Table {
     endpoint: String,
     name: String,
 }
 
 impl Table {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { endpoint: address("KEYWARD_TEST_DYNAMODB"), name: name() }
     }
 
     fn url(&self) -> String {
         format!("dynamodb://eu-west-1/{}?endpoint={}", self.name, self.endpoint)
+    }
+
+    /// Of agent data in place.
+    pub fn document_url(&self) -> String {
+        format!("{}&layout=document", self.url())
+    }
+
+    /// An item as it is stored; null if there is none.
+    pub fn item(&self, id: &str) -> Value {
+        let key =
+            json!({"TableName": self.name, "Key": {"_id": {"S": id}}, "ConsistentRead": true});
+        let (status, told) = self.ask("GetItem", &key);
+        assert_eq!(status, 200, "{id}: {told}");
+        told["Item"].clone()
+    }
+
+    /// Stores a document as an item.
+    fn load(&self, document: &Value) {
+        let item = json!({"TableName": self.name, "Item": attributes(document)});
+        assert_eq!(self.ask("PutItem", &item).0, 200);
     }
 
     /// A request of a plain client. DynamoDB Local looks at the shape of the signature only.
@@ -40,7 +60,7 @@ impl Drop for Table {
 }
 
 /// With credentials in the environment of every command.
-fn sandbox() -> Sandbox {
+pub fn sandbox() -> Sandbox {
     Sandbox::new().with("AWS_ACCESS_KEY_ID", "test").with("AWS_SECRET_ACCESS_KEY", "test")
 }
 
@@ -75,7 +95,7 @@ fn plain(attribute: &Value) -> Value {
     }
 }
 
-fn plain_object(attributes: &Value) -> Value {
+pub fn plain_object(attributes: &Value) -> Value {
     let members = attributes.as_object().unwrap().iter();
     members
         .map(|(name, value)| (name.clone(), plain(value)))
@@ -99,18 +119,28 @@ fn a_store_is_used_by_its_url() {
 #[test]
 fn agent_data_is_used_in_place() {
     let (kw, table) = (sandbox(), Table::new());
-    let url = format!("{}&layout=document", table.url());
+    let url = table.document_url();
     let plan = kw.json(&["-s", &url, "agent", "prepare", "--plan", "--json"]);
     assert_eq!(plan["outcome"], "planned", "{plan}");
     let done = kw.json(&["-s", &url, "agent", "prepare", "--apply", "--json"]);
     assert_eq!(done["outcome"], "prepared", "{done}");
     let mut document: Value = serde_json::from_str(crate::database::DOCUMENT).unwrap();
     document["_id"] = ID.into();
-    let item = json!({"TableName": table.name, "Item": attributes(&document)});
-    assert_eq!(table.ask("PutItem", &item).0, 200);
-    in_place(&kw, &url, || {
-        let key =
-            json!({"TableName": table.name, "Key": {"_id": {"S": ID}}, "ConsistentRead": true});
-        plain_object(&table.ask("GetItem", &key).1["Item"])
+    table.load(&document);
+    in_place(&kw, &url, || plain_object(&table.item(ID)));
+}
+
+#[test]
+fn example_documents_are_the_same_for_a_plain_client_over_http_and_over_mcp() {
+    let (kw, table) = (sandbox(), Table::new());
+    let url = table.document_url();
+    kw.ok(&["-s", &url, "agent", "prepare", "--apply"]);
+    let load = |document: &Value| table.load(document);
+    through_the_doors(&kw, &url, load, |id| {
+        let item = table.item(id);
+        let document = plain_object(&item);
+        // Every attribute has the type that a plain client gives it.
+        assert_eq!(item, attributes(&document), "{id}");
+        document
     });
 }

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::database::{DOCUMENT, ID, address, ask, first_steps, in_place, is_sound, name};
+use crate::database::{
+    DOCUMENT, ID, address, ask, first_steps, in_place, is_sound, name, through_the_doors,
+};
 use crate::sandbox::Sandbox;
 
 /// A collection in the emulator that no other test uses.
@@ -61,6 +63,18 @@ fn fields(object: &Value) -> Value {
     members.map(|(name, it)| (name.clone(), value(it))).collect::<serde_json::Map<_, _>>().into()
 }
 
+/// A value as Firestore gives it, with the empty arrays and maps that it leaves out.
+fn explicit(value: &Value) -> Value {
+    if let Some(array) = value.get("arrayValue") {
+        let values = array["values"].as_array().into_iter().flatten().map(explicit);
+        return json!({"arrayValue": {"values": values.collect::<Vec<_>>()}});
+    }
+    let Some(map) = value.get("mapValue") else { return value.clone() };
+    let fields = map["fields"].as_object().into_iter().flatten();
+    let fields = fields.map(|(name, value)| (name.clone(), explicit(value)));
+    json!({"mapValue": {"fields": fields.collect::<serde_json::Map<_, _>>()}})
+}
+
 fn plain(value: &Value) -> Value {
     let (kind, value) = value.as_object().unwrap().iter().next().unwrap();
     match kind.as_str() {
@@ -99,5 +113,24 @@ fn agent_data_is_used_in_place() {
     kw.ok(&["-s", &url, "agent", "prepare", "--apply"]);
     in_place(&kw, &url, || {
         plain_object(&collection.ask("GET", &format!("/{ID}"), &Value::Null).1["fields"])
+    });
+}
+
+#[test]
+fn example_documents_are_the_same_for_a_plain_client_over_http_and_over_mcp() {
+    let Some(collection) = Collection::new() else { return };
+    let kw = Sandbox::new();
+    let url = format!("{}&layout=document", collection.url());
+    let load = |document: &Value| {
+        let path = format!("?documentId={}", document["_id"].as_str().unwrap());
+        assert_eq!(collection.ask("POST", &path, &json!({"fields": fields(document)})).0, 200);
+    };
+    through_the_doors(&kw, &url, load, |id| {
+        let (status, told) = collection.ask("GET", &format!("/{id}"), &Value::Null);
+        assert_eq!(status, 200, "{id}: {told}");
+        let document = plain_object(&told["fields"]);
+        // Every field has the type that a plain client gives it.
+        assert_eq!(explicit(&json!({"mapValue": told}))["mapValue"]["fields"], fields(&document));
+        document
     });
 }
