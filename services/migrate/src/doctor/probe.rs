@@ -344,9 +344,15 @@ impl Trial<'_> {
             match outcome {
                 Ok(Outcome::Applied { .. }) => winners.push(number),
                 Ok(Outcome::Conflicted { .. }) => {}
-                Err(error) if error.kind() == ErrorKind::OutcomeUnknown => unclear = true,
-                // It did nothing, so it does not count.
-                Err(error) if error.kind() == ErrorKind::Unavailable => {}
+                // Perhaps nobody got through. If somebody won, it does not count.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::OutcomeUnknown | ErrorKind::Unavailable
+                    ) =>
+                {
+                    unclear = true;
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use keyward_engine::{
-    BoxFuture, Capabilities, Commit, Engine, Entry, Order, Outcome, Page, Put, Result, Scan, Stats,
-    Store, Tier, Version, Write,
+    BoxFuture, Capabilities, Commit, Engine, Entry, Error, ErrorKind, Order, Outcome, Page, Put,
+    Result, Scan, Stats, Store, Tier, Version, Write,
 };
 use keyward_key::Key;
 use keyward_memory::{Memory, Options};
@@ -39,6 +39,8 @@ enum Fault {
     ScansShort,
     /// The first page comes again.
     ScansTwice,
+    /// Racing writers do not get through.
+    AwayInRaces,
 }
 
 struct Broken {
@@ -183,6 +185,9 @@ impl Engine for Broken {
                     self.inner.commit(commit).await
                 }
                 Fault::ReusesVersions => self.commit_with_counts(commit).await,
+                Fault::AwayInRaces if is_race(&commit) => {
+                    Err(Error::new(ErrorKind::Unavailable, "the database is busy"))
+                }
                 Fault::AppliesInPart => {
                     let mut part = commit.clone();
                     let lost = self.inner.commit(commit).await?;
@@ -204,6 +209,12 @@ impl Engine for Broken {
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
         self.inner.stats()
     }
+}
+
+/// Whether a commit is one of the probe's racing writers.
+fn is_race(commit: &Commit) -> bool {
+    let mut checks = commit.checks.iter();
+    checks.any(|check| check.key.segments().last().as_deref() == Some("raced"))
 }
 
 async fn probed(fault: Fault, tier: Tier) -> Probed {
@@ -231,6 +242,13 @@ async fn a_broken_promise_is_found_and_named() {
     // Where commits take one key, there are no parts.
     let parted = probed(Fault::AppliesInPart, Tier::Atomic).await;
     assert_eq!(parted, Probed::Broken(Promise::WholeCommit));
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_reached_is_not_called_broken() {
+    for tier in [Tier::Atomic, Tier::Recoverable] {
+        assert_eq!(probed(Fault::AwayInRaces, tier).await, Probed::Unclear, "{tier}");
+    }
 }
 
 #[tokio::test]
