@@ -11,10 +11,12 @@ use keyward_embedded::{Embedded, Options};
 use keyward_engine::{Commit, Durability, Put, Scan, Store};
 use tokio::runtime::{self, Runtime};
 
+use crate::cases::Loaded;
 use crate::records::{self, MILLION, Record};
 use crate::reference::RawHeed;
 use crate::report::grouped;
 use crate::served::Served;
+use crate::server::Server;
 use crate::{Result, reference};
 
 /// How long to measure.
@@ -85,6 +87,7 @@ pub struct Bench {
     scratches: usize,
     datasets: BTreeMap<u64, Rc<Dataset>>,
     served: Option<Rc<Served>>,
+    loaded: BTreeMap<Server, Rc<Loaded>>,
 }
 
 /// The same records in a store and, byte for byte the same file, in raw heed.
@@ -108,6 +111,7 @@ impl Bench {
             scratches: 0,
             datasets: BTreeMap::new(),
             served: None,
+            loaded: BTreeMap::new(),
         }
     }
 
@@ -154,6 +158,18 @@ impl Bench {
         let served = Rc::new(Served::load(records)?);
         self.served = Some(served.clone());
         Ok(served)
+    }
+
+    /// The records in the database of a server, loaded by its adapter on first use and then shared.
+    pub fn loaded(&mut self, server: Server) -> Result<Rc<Loaded>> {
+        if let Some(loaded) = self.loaded.get(&server) {
+            return Ok(loaded.clone());
+        }
+        let records = grouped(Loaded::RECORDS as f64);
+        self.say(&format!("  loading {records} records into {}", server.name()))?;
+        let loaded = Rc::new(Loaded::load(server)?);
+        self.loaded.insert(server, loaded.clone());
+        Ok(loaded)
     }
 
     fn load(&mut self, records: u64) -> Result<Dataset> {

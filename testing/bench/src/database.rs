@@ -10,24 +10,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
 
 use crate::Result;
-
-/// Where the server's address stands.
-const ADDRESS: &str = "KEYWARD_TEST_POSTGRES";
-
-/// Whether there is a server to measure with.
-pub fn is_there() -> bool {
-    std::env::var_os(ADDRESS).is_some()
-}
-
-/// What is missing without one, and how to have it.
-pub fn how_to_have_one() -> String {
-    format!(
-        "a PostgreSQL server and pgbench.\n\nOne that is started for the run and stopped after \
-         it:\n\n  testing/services/run cargo run --release -p keyward-bench -- CASE\n\nOne of \
-         yours, on which the user may create databases:\n\n  \
-         {ADDRESS}=postgres://user@host/database cargo run --release -p keyward-bench -- CASE"
-    )
-}
+use crate::server::Server;
 
 /// A new database, removed when it is dropped, and the runtime that speaks to it.
 pub struct Database {
@@ -46,13 +29,11 @@ impl Database {
     /// Makes a database on the server that the environment names.
     pub fn create() -> Result<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let url =
-            std::env::var(ADDRESS).map_err(|_| format!("this needs {}", how_to_have_one()))?;
-        let (server, _) = Options::from_url(url.parse()?)?;
+        let (server, _) = Options::from_url(Server::Postgres.address()?.parse()?)?;
         let (place, _) = server
             .rsplit_once('/')
             .filter(|(place, _)| !place.ends_with('/'))
-            .ok_or_else(|| format!("{ADDRESS} names no database"))?;
+            .ok_or("the URL of the PostgreSQL server names no database")?;
         let made = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("keyward_bench_{}_{made}", process::id());
         let address = format!("{place}/{name}");

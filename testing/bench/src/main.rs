@@ -12,7 +12,9 @@ mod records;
 mod reference;
 mod report;
 mod served;
+mod server;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,6 +27,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use bench::{Bench, Settings};
 use cases::{CASES, Case, Needs};
 use report::Row;
+use server::Server;
 
 /// That of the command, for both sides.
 #[global_allocator]
@@ -97,9 +100,9 @@ fn main() -> Result<ExitCode> {
 
     let mut bench = Bench::new(settings, directory.path());
     let mut rows = Vec::new();
-    let (runnable, left_out) = runnable(&arguments.cases, database::is_there());
+    let (runnable, left_out) = runnable(&arguments.cases, Server::is_there);
     if !left_out.is_empty() && !arguments.cases.is_empty() {
-        bench.say(&without_server(&left_out))?;
+        bench.say(&without_servers(&left_out))?;
         return Ok(ExitCode::from(2));
     }
     for case in runnable {
@@ -109,7 +112,7 @@ fn main() -> Result<ExitCode> {
 
     print(&report::table(&rows))?;
     if !left_out.is_empty() {
-        bench.say(&format!("\nLEFT OUT: {}", without_server(&left_out)))?;
+        bench.say(&format!("\nLEFT OUT\n{}", without_servers(&left_out)))?;
     }
     if let Some(file) = &arguments.json {
         let file = File::create(file)
@@ -125,14 +128,31 @@ fn chosen(names: &[String]) -> impl Iterator<Item = &'static Case> {
     CASES.iter().filter(move |case| names.is_empty() || names.iter().any(|name| name == case.name))
 }
 
-/// The chosen cases, and those of them that cannot run without a server.
-fn runnable(names: &[String], has_server: bool) -> (Vec<&'static Case>, Vec<&'static Case>) {
-    chosen(names).partition(|case| has_server || case.needs != Needs::Postgres)
+/// The chosen cases, and those of them that cannot run because their server is not there.
+fn runnable(
+    names: &[String],
+    is_there: impl Fn(Server) -> bool,
+) -> (Vec<&'static Case>, Vec<&'static Case>) {
+    chosen(names).partition(|case| match case.needs {
+        Needs::Nothing => true,
+        Needs::Server(server) => is_there(server),
+    })
 }
 
-fn without_server(cases: &[&Case]) -> String {
-    let names: Vec<_> = cases.iter().map(|case| case.name).collect();
-    format!("{}: this needs {}", names.join(", "), database::how_to_have_one())
+/// What each of these cases is missing, and how to have it.
+fn without_servers(cases: &[&Case]) -> String {
+    let mut missing: BTreeMap<Server, Vec<&str>> = BTreeMap::new();
+    for case in cases {
+        if let Needs::Server(server) = case.needs {
+            missing.entry(server).or_default().push(case.name);
+        }
+    }
+    let lines = missing
+        .iter()
+        .map(|(server, names)| format!("{}: this needs {}\n", names.join(", "), server.needed()));
+    let lines: String = lines.collect();
+    let servers: Vec<Server> = missing.into_keys().collect();
+    format!("{lines}\n{}", server::how_to_have(&servers))
 }
 
 fn print(text: &str) -> io::Result<()> {
@@ -158,13 +178,20 @@ mod tests {
     }
 
     #[test]
-    fn without_a_server_the_cases_that_need_one_are_left_out_by_name() {
-        let (with, without) = (runnable(&[], true), runnable(&[], false));
+    fn without_a_server_the_cases_that_need_it_are_left_out_by_name() {
+        let (with, without) = (runnable(&[], |_| true), runnable(&[], |_| false));
         assert_eq!((with.0.len(), with.1.len()), (CASES.len(), 0));
         assert_eq!(without.0.len() + without.1.len(), CASES.len());
-        let told = without_server(&without.1);
-        assert!(told.contains("pg_get") && told.contains("testing/services/run"), "{told}");
-        assert!(without.1.iter().all(|case| case.name.contains("pg")));
+        assert!(without.0.iter().all(|case| case.needs == Needs::Nothing));
+        let told = without_servers(&without.1);
+        for part in ["pg_get", "couchdb_commit", "testing/services/run --only postgres,couchdb,"] {
+            assert!(told.contains(part), "{told}");
+        }
+
+        let (runs, left_out) = runnable(&[], |server| server != Server::CouchDb);
+        let left_out: Vec<_> = left_out.iter().map(|case| case.name).collect();
+        assert_eq!(left_out, ["couchdb_get", "couchdb_commit"]);
+        assert!(runs.iter().any(|case| case.name == "pg_get"));
     }
 
     #[test]

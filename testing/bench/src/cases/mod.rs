@@ -6,6 +6,7 @@ mod agents;
 mod commit;
 mod coordination;
 mod copy;
+mod databases;
 mod growth;
 mod http;
 mod indexed;
@@ -14,13 +15,17 @@ mod mcp;
 mod postgres;
 mod read;
 mod registry;
+#[cfg(test)]
+mod tests;
 mod waking;
 
+pub use databases::Loaded;
 pub use waking::plays_waiter;
 
 use crate::Result;
 use crate::bench::Bench;
 use crate::report::Row;
+use crate::server::Server;
 
 /// Something to measure, and what to compare it with.
 pub struct Case {
@@ -39,8 +44,8 @@ pub struct Case {
 pub enum Needs {
     /// Nothing.
     Nothing,
-    /// A PostgreSQL server.
-    Postgres,
+    /// A server.
+    Server(Server),
 }
 
 /// Every case, in the order they run.
@@ -174,32 +179,92 @@ pub const CASES: &[Case] = &[
     Case {
         name: "pg_get",
         compares: "random point gets of 8 clients: Store / pgbench with the same statement",
-        needs: Needs::Postgres,
+        needs: Needs::Server(Server::Postgres),
         run: postgres::get,
     },
     Case {
         name: "pg_scan100",
         compares: "random pages of 100 rows, 8 clients: Store / pgbench with the same statement",
-        needs: Needs::Postgres,
+        needs: Needs::Server(Server::Postgres),
         run: postgres::scan100,
     },
     Case {
         name: "pg_commit",
         compares: "durable single-put commits of 8 clients: Store / pgbench, same statement",
-        needs: Needs::Postgres,
+        needs: Needs::Server(Server::Postgres),
         run: postgres::commit,
     },
     Case {
         name: "copy_pg",
         compares: "a copy from an embedded store to PostgreSQL / COPY FROM of the same rows",
-        needs: Needs::Postgres,
+        needs: Needs::Server(Server::Postgres),
         run: copy::to_postgres,
     },
     Case {
         name: "copy_pg_back",
         compares: "a copy from PostgreSQL to an embedded store / COPY TO and a load by raw heed",
-        needs: Needs::Postgres,
+        needs: Needs::Server(Server::Postgres),
         run: copy::from_postgres,
+    },
+    Case {
+        name: "couchdb_get",
+        compares: "random point gets of 8 clients: Store / reqwest with the same requests",
+        needs: Needs::Server(Server::CouchDb),
+        run: |bench| databases::get(bench, Server::CouchDb),
+    },
+    Case {
+        name: "couchdb_commit",
+        compares: "single-put commits of 8 clients: Store / reqwest with the same requests",
+        needs: Needs::Server(Server::CouchDb),
+        run: |bench| databases::commit(bench, Server::CouchDb),
+    },
+    Case {
+        name: "dynamodb_get",
+        compares: "random point gets of 8 clients: Store / the AWS SDK with the same requests",
+        needs: Needs::Server(Server::DynamoDb),
+        run: |bench| databases::get(bench, Server::DynamoDb),
+    },
+    Case {
+        name: "dynamodb_commit",
+        compares: "single-put commits of 8 clients: Store / the AWS SDK with the same requests",
+        needs: Needs::Server(Server::DynamoDb),
+        run: |bench| databases::commit(bench, Server::DynamoDb),
+    },
+    Case {
+        name: "firestore_get",
+        compares: "random point gets of 8 clients: Store / reqwest with the same requests",
+        needs: Needs::Server(Server::Firestore),
+        run: |bench| databases::get(bench, Server::Firestore),
+    },
+    Case {
+        name: "firestore_commit",
+        compares: "single-put commits of 8 clients: Store / reqwest with the same requests",
+        needs: Needs::Server(Server::Firestore),
+        run: |bench| databases::commit(bench, Server::Firestore),
+    },
+    Case {
+        name: "cloudflare_kv_get",
+        compares: "random point gets of 8 clients: Store / reqwest with the same requests",
+        needs: Needs::Server(Server::CloudflareKv),
+        run: |bench| databases::get(bench, Server::CloudflareKv),
+    },
+    Case {
+        name: "cloudflare_kv_commit",
+        compares: "single-put commits of 8 clients: Store / reqwest with the same requests",
+        needs: Needs::Server(Server::CloudflareKv),
+        run: |bench| databases::commit(bench, Server::CloudflareKv),
+    },
+    Case {
+        name: "forge_kvs_get",
+        compares: "random point gets of 8 clients: Store / reqwest with the same requests",
+        needs: Needs::Server(Server::ForgeKvs),
+        run: |bench| databases::get(bench, Server::ForgeKvs),
+    },
+    Case {
+        name: "forge_kvs_commit",
+        compares: "single-put commits of 8 clients: Store / reqwest with the same requests",
+        needs: Needs::Server(Server::ForgeKvs),
+        run: |bench| databases::commit(bench, Server::ForgeKvs),
     },
     Case {
         name: "http_get",
@@ -220,58 +285,3 @@ pub const CASES: &[Case] = &[
         run: mcp::get,
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::bench::Settings;
-    use crate::records::TEN_THOUSAND;
-
-    #[test]
-    fn every_case_without_a_server_runs_and_gives_a_row_of_its_name() {
-        run_all(Needs::Nothing);
-    }
-
-    mod postgres {
-        use super::{Needs, run_all};
-
-        #[test]
-        fn every_case_with_a_server_runs_and_gives_a_row_of_its_name() {
-            run_all(Needs::Postgres);
-        }
-    }
-
-    fn run_all(needs: Needs) {
-        let directory = tempfile::tempdir().unwrap();
-        let settings = Settings {
-            records: TEN_THOUSAND,
-            growth_records: 2 * TEN_THOUSAND,
-            load_records: TEN_THOUSAND,
-            read_rounds: 1,
-            commit_rounds: 1,
-            commit_time: Duration::from_millis(10),
-            server_rounds: 1,
-            server_seconds: 1,
-            server_clients: &[8],
-            copy_rounds: 1,
-        };
-        let mut bench = Bench::new(settings, directory.path());
-        for case in CASES.iter().filter(|case| case.needs == needs) {
-            let rows = (case.run)(&mut bench).unwrap();
-            assert_eq!(rows.iter().filter(|row| row.case == case.name).count(), 1);
-            for row in rows {
-                assert!(row.comparison.ratio > 0.0, "{row:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn names_are_unique() {
-        let mut names: Vec<_> = CASES.iter().map(|case| case.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), CASES.len());
-    }
-}
