@@ -2,7 +2,7 @@ use std::num::NonZeroU64;
 
 use clap::Args;
 use futures_util::StreamExt;
-use keyward::{Change, ChangeKind, Entry, Event, KeyRange, Revision, Store};
+use keyward::{Change, ChangeKind, Entry, Event, KeyRange, Revision, Store, WatchSupport};
 
 use crate::args::Target;
 use crate::exit::Exit;
@@ -11,11 +11,14 @@ use crate::interrupt::Interrupt;
 use crate::line;
 use crate::output::{Output, note};
 
+const AGAIN: &str = "Read what is there now (scan), and watch from now on, without --since.";
+
 /// Print changes as they happen
 ///
 /// One line each, until Ctrl-C (which exits with 0). Changes of other processes are seen too. To go
 /// on where an earlier watch ended, give --since the last revision it printed; if that history is no
-/// longer kept, the command says so and exits with 9.
+/// longer kept, the command says so and exits with 9. On CouchDB and DynamoDB, only a server can go on:
+/// use --server.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward watch
@@ -52,6 +55,8 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         }
     };
     let store = target.open().await?;
+    // A live watch resumes in the process that has the store open: a server's, and not this one's.
+    let can_resume = store.capabilities().watch != WatchSupport::Live || target.server()?.is_some();
     let mut interrupt = Interrupt::listen().await;
     let mut events = store.watch(range, arguments.since.map(Revision));
     let mut left = arguments.count.map_or(u64::MAX, NonZeroU64::get);
@@ -61,7 +66,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         let event = tokio::select! {
             event = events.next() => event.transpose()?,
             () = interrupt.wait() => {
-                if let (Some(at), false) = (at, output.json_lines()) {
+                if let (Some(at), true, false) = (at, can_resume, output.json_lines()) {
                     note(format_args!("go on with --since {at}"));
                 }
                 return Ok(());
@@ -88,7 +93,10 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
                 }
             }
             Some(Event::TooOld { earliest }) => {
-                return Err(too_old(&store, arguments.since, earliest).await?);
+                return Err(match (arguments.since, can_resume) {
+                    (Some(since), false) => foreign(&store, since),
+                    (since, _) => too_old(&store, since, earliest).await?,
+                });
             }
             None => {
                 let message = "the store ended the watch";
@@ -148,6 +156,15 @@ fn kind(kind: ChangeKind) -> &'static str {
     }
 }
 
+/// A revision of another process, on an engine whose watches are live.
+fn foreign(store: &Store, since: u64) -> Failure {
+    let message = format!(
+        "a watch cannot resume from revision {since}: the {} engine numbers changes anew in each process",
+        store.capabilities().engine
+    );
+    Failure::new(Exit::TooOld, "too-old", message).hint(AGAIN)
+}
+
 async fn too_old(store: &Store, since: Option<u64>, earliest: Revision) -> Result<Failure> {
     let message = match (since, store.stats().await?.revision) {
         (Some(since), Some(latest)) if since > latest.0 => {
@@ -163,5 +180,5 @@ async fn too_old(store: &Store, since: Option<u64>, earliest: Revision) -> Resul
         ),
     };
     let failure = Failure::new(Exit::TooOld, "too-old", message);
-    Ok(failure.hint("Read what is there now (scan), and watch from now on, without --since."))
+    Ok(failure.hint(AGAIN))
 }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::database::{
-    DOCUMENT, ID, address, ask, first_steps, in_place, is_sound, name, through_the_doors,
+    DOCUMENT, ID, address, ask, first_steps, in_place, is_sound, live_watch, name,
+    through_the_doors,
 };
 use crate::sandbox::Sandbox;
 
@@ -52,6 +53,12 @@ fn a_store_is_used_by_its_url() {
     );
     first_steps(&kw, &url);
     is_sound(&kw, &url, "recoverable");
+}
+
+#[test]
+fn changes_are_told_directly_and_through_a_server() {
+    let (kw, database) = (Sandbox::new(), Database::new());
+    live_watch(&kw, &database.url());
 }
 
 #[test]

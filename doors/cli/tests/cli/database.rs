@@ -165,6 +165,31 @@ pub fn is_sound(kw: &Sandbox, url: &str, tier: &str) {
     assert_eq!(left, "");
 }
 
+/// A live watch of a store: directly, and through a server, which can resume.
+pub fn live_watch(kw: &Sandbox, url: &str) {
+    kw.ok(&["-s", url, "put", "user:1", "1"]);
+    let stats = kw.ok(&["-s", url, "stats", "--text"]);
+    assert!(stats.contains("one process can resume its own"), "{stats}");
+    let foreign = kw.fails(9, &["-s", url, "watch", "--since", "7"]);
+    assert!(foreign.contains("numbers changes anew in each process"), "{foreign}");
+
+    let server = Served::new(kw, url);
+    let there = ["--server", &server.address, "watch", "user", "--text"];
+    for line in [&["-s", url, "watch", "user", "--text"], &there[..]] {
+        let mut command = kw.command(line);
+        let watch = Running::of(command.env("KEYWARD_KEY", &server.token));
+        assert!(watch.next_note().starts_with("watching for changes below user:"));
+        kw.ok(&["-s", url, "put", "user:7", "1"]);
+        assert!(watch.next_line().ends_with("put      user:7"));
+        watch.interrupt();
+        if line[0] == "--server" {
+            assert!(watch.next_note().starts_with("go on with --since "));
+        }
+        assert_eq!(watch.ended(), Some(0));
+    }
+    server.end();
+}
+
 /// Agent data in place. The document was written by a client of the database; `read` reads it back as that
 /// client does.
 pub fn in_place(kw: &Sandbox, url: &str, read: impl Fn() -> Value) {

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::database::{ID, address, ask, first_steps, in_place, is_sound, name, through_the_doors};
+use crate::database::{
+    ID, address, ask, first_steps, in_place, is_sound, live_watch, name, through_the_doors,
+};
 use crate::sandbox::Sandbox;
 
 /// A table on the test server that no other test uses. It may not exist.
@@ -114,6 +116,12 @@ fn a_store_is_used_by_its_url() {
     let url = format!("{url}&create=true");
     first_steps(&kw, &url);
     is_sound(&kw, &url, "atomic");
+}
+
+#[test]
+fn changes_are_told_directly_and_through_a_server() {
+    let (kw, table) = (sandbox(), Table::new());
+    live_watch(&kw, &format!("{}&create=true", table.url()));
 }
 
 #[test]
