@@ -1,14 +1,12 @@
 //! What every request is answered from.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
-use jiff::Timestamp;
-use keyward::agents::Agents;
-use keyward::schema::Schema;
-use keyward::{Clock, Data, Store};
+use keyward::{Data, Store};
+use keyward_operations::services::Services;
 
-use crate::agreements::Agreements;
 use crate::audit::{self, Audit, AuditLog, Keeping, Scribe};
 use crate::auth::{Auth, Keys, StartToken, Tokens};
 use crate::config::{Config, Limits};
@@ -19,11 +17,8 @@ use crate::limits::{Throttle, Usage};
 use crate::log_summary::LogSummary;
 use crate::metrics::{Metrics, Samples};
 use crate::problem::{Problem, Result};
-use crate::reads::Reads;
-use crate::registries::Registries;
 use crate::shares::Shares;
-use crate::stores::{CONTROL_DEFAULT, Served, Stores, control_default};
-use crate::waits::Waits;
+use crate::stores::{CONTROL_DEFAULT, Stores, control_default};
 
 /// Of so many request slots, one more request may be worked on while its body arrives.
 const STREAMS_PART: usize = 8;
@@ -34,10 +29,7 @@ pub(crate) struct App(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    schema: Schema,
-    stores: Stores,
-    registries: Registries,
-    agreements: Agreements,
+    services: Services,
     auth: Auth,
     audit: Audit,
     audit_log: AuditLog,
@@ -46,9 +38,7 @@ struct Inner {
     cors: Cors,
     throttle: Throttle,
     usage: Option<Usage>,
-    clock: Arc<dyn Clock>,
     limits: Limits,
-    lifecycle: Lifecycle,
     metrics: Metrics,
     samples: Samples,
     requests: Shares,
@@ -57,9 +47,7 @@ struct Inner {
     responses: Shares,
     refusals: LogSummary,
     watches: Shares,
-    reads: Reads,
     watch_bytes: Shares,
-    waits: Waits,
     run: String,
 }
 
@@ -71,9 +59,8 @@ impl App {
         lifecycle: Lifecycle,
     ) -> Result<(Self, Scribe)> {
         let metrics = Metrics::new();
-        let stores = Stores::open(data, config, &metrics).await?;
-        let registries = Registries::open(config, data, &stores, &metrics)?;
-        let agreements = Agreements::open(config, data, &stores, &metrics)?;
+        let settings = config.services();
+        let stores = Stores::open(data, &settings, &metrics.services).await?;
         let control_url = match &config.control {
             Some(url) => Some(url.clone()),
             None => control_beside(data),
@@ -98,24 +85,20 @@ impl App {
             control_url.is_some().then(|| ("control", control.clone())),
             config.audit.is_some().then(|| ("audit", audit_store.clone())),
         ];
+        let services =
+            Services::new(&settings, data, stores, keys.clone(), &metrics.services, lifecycle)?;
         let app = Self(Arc::new(Inner {
             own_stores: own.into_iter().flatten().collect(),
-            schema: data.schema().clone(),
-            stores,
-            registries,
-            agreements,
+            services,
             auth: Auth::new(keys, tokens, start_token),
             audit,
             usage: usage(config, &control),
             audit_log: AuditLog::new(audit_store),
             cors: Cors::new(config),
             throttle: Throttle::new(&config.rates),
-            clock,
             limits: config.limits,
-            lifecycle,
             metrics,
             samples: Samples::default(),
-            waits: Waits::new(&config.limits),
             requests: Shares::halved(config.limits.requests_max),
             streams: Shares::new((config.limits.requests_max / STREAMS_PART).max(1)),
             bodies: Shares::halved(config.limits.bodies_bytes_max),
@@ -123,38 +106,9 @@ impl App {
             refusals: LogSummary::default(),
             run,
             watches: Shares::new(config.limits.watches_max),
-            reads: Reads::new(&config.limits)?,
             watch_bytes: Shares::new(config.limits.watch_bytes_max),
         }));
         Ok((app, scribe))
-    }
-
-    /// What is declared.
-    pub fn schema(&self) -> &Schema {
-        &self.0.schema
-    }
-
-    pub fn stores(&self) -> &Stores {
-        &self.0.stores
-    }
-
-    pub fn store(&self, name: &str) -> Result<&Served> {
-        self.0.stores.get(name)
-    }
-
-    /// What agents keep for users, and the name of the store that it is in.
-    pub fn agents(&self) -> Result<(&str, &Agents)> {
-        self.0.stores.agents()
-    }
-
-    /// Documents that are kept in git.
-    pub fn registries(&self) -> &Registries {
-        &self.0.registries
-    }
-
-    /// Agreements under work.
-    pub fn agreements(&self) -> &Agreements {
-        &self.0.agreements
     }
 
     /// Ends what goes on beside requests, and waits for what is under way.
@@ -208,17 +162,8 @@ impl App {
         self.0.usage.as_ref()
     }
 
-    /// The moment it is now.
-    pub fn now(&self) -> Timestamp {
-        self.0.clock.now()
-    }
-
     pub fn limits(&self) -> &Limits {
         &self.0.limits
-    }
-
-    pub fn lifecycle(&self) -> &Lifecycle {
-        &self.0.lifecycle
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -260,16 +205,6 @@ impl App {
         &self.0.run
     }
 
-    /// The bounds of requests that wait.
-    pub fn waits(&self) -> &Waits {
-        &self.0.waits
-    }
-
-    /// Where expensive reads run.
-    pub fn reads(&self) -> &Reads {
-        &self.0.reads
-    }
-
     /// One place for each watch that may be open.
     pub fn watches(&self) -> &Shares {
         &self.0.watches
@@ -278,6 +213,15 @@ impl App {
     /// The bytes that wait for clients of watches that do not read.
     pub fn watch_bytes(&self) -> &Shares {
         &self.0.watch_bytes
+    }
+}
+
+/// Operations work on the services alone; what only a server has is beside them.
+impl Deref for App {
+    type Target = Services;
+
+    fn deref(&self) -> &Services {
+        &self.0.services
     }
 }
 

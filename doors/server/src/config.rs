@@ -1,13 +1,13 @@
 //! What a server is told when it starts.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward::models::Models;
-use keyward::registry::Settings;
-use keyward::{Clock, SystemClock, agents, agreements, queue};
+use keyward::{Clock, SystemClock, agents, queue};
+use keyward_operations::config::{
+    OperationLimits, RegistryConfig, ServicesConfig, WorkspaceConfig,
+};
 
 use crate::audit;
 use crate::auth::{Issuer, Secret};
@@ -117,8 +117,29 @@ impl Config {
             let keys = issuer.keys.to_string();
             issuer.check().map_err(|reason| StartError::IssuerKeys { keys, reason })?;
         }
-        self.registries.iter().try_for_each(RegistryConfig::check)?;
-        self.agreements.iter().try_for_each(WorkspaceConfig::check)
+        self.registries.iter().try_for_each(check_registry)?;
+        self.agreements.iter().try_for_each(check_workspace)
+    }
+
+    /// The settings of what operations work on.
+    pub(crate) fn services(&self) -> ServicesConfig {
+        let Limits {
+            answer_time_max, requests_max, query_reads_max, reads_max, read_wait_max, ..
+        } = self.limits;
+        ServicesConfig {
+            limits: OperationLimits {
+                answer_time_max,
+                requests_max,
+                query_reads_max,
+                reads_max,
+                read_wait_max,
+            },
+            queues: self.queues.clone(),
+            agents: self.agents.clone(),
+            registries: self.registries.clone(),
+            agreements: self.agreements.clone(),
+            clock: self.clock.clone(),
+        }
     }
 
     /// Refuses CORS origins that no page can have.
@@ -138,49 +159,20 @@ impl Config {
     }
 }
 
-/// A registry of documents that a server keeps.
-#[derive(Debug, Clone)]
-pub struct RegistryConfig {
-    /// Its name.
-    pub name: String,
-    /// What it is. The store that it names is one of the schema; if it names none, there is only one.
-    pub settings: Settings,
-    /// The folder in which it is kept what is fetched, in one of the registry's own.
-    pub cache: PathBuf,
+/// Checks the settings of a registry, as far as that is possible without opening anything.
+fn check_registry(one: &RegistryConfig) -> Result<(), StartError> {
+    one.settings.check().map_err(|problems| {
+        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        StartError::Registry { registry: one.name.clone(), reason: told.join("; ") }
+    })
 }
 
-impl RegistryConfig {
-    /// Looks whether the settings make sense, as far as that can be told without opening anything.
-    fn check(&self) -> Result<(), StartError> {
-        self.settings.check().map_err(|problems| {
-            let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            StartError::Registry { registry: self.name.clone(), reason: told.join("; ") }
-        })
-    }
-}
-
-/// A workspace of agreements that a server keeps.
-#[derive(Debug, Clone)]
-pub struct WorkspaceConfig {
-    /// Its name.
-    pub name: String,
-    /// What it is. The store that it names is one of the schema; if it names none, there is only one.
-    pub settings: agreements::Settings,
-    /// What is asked instead of the model that the settings name.
-    pub models: Option<Arc<Models>>,
-    /// The program, with its arguments, that takes files apart in a process of its own; without one they
-    /// are taken apart in this process.
-    pub sandbox: Option<(PathBuf, Vec<String>)>,
-}
-
-impl WorkspaceConfig {
-    /// Looks whether the settings make sense, as far as that can be told without opening anything.
-    fn check(&self) -> Result<(), StartError> {
-        self.settings.check().map_err(|error| StartError::Agreements {
-            workspace: self.name.clone(),
-            reason: error.to_string(),
-        })
-    }
+/// Checks the settings of a workspace, as far as that is possible without opening anything.
+fn check_workspace(one: &WorkspaceConfig) -> Result<(), StartError> {
+    one.settings.check().map_err(|error| StartError::Agreements {
+        workspace: one.name.clone(),
+        reason: error.to_string(),
+    })
 }
 
 /// How much, and how slowly, a client may ask.

@@ -14,48 +14,39 @@
 //! What can be asked for are plain functions in `api`, which know callers and data; `http` puts them
 //! on the wire. Who is asking comes from a credential alone (`auth`).
 
-mod agreements;
-mod api;
 mod app;
 mod audit;
 mod auth;
-mod background;
-mod catalogue;
 mod client;
 mod config;
-mod control;
-mod feed;
 mod http;
-mod idempotency;
-mod lifecycle;
 mod limits;
 mod listener;
 mod log_summary;
 mod mcp;
 mod metrics;
-mod problem;
 mod readiness;
-mod reads;
-mod registries;
 mod server;
-mod shares;
-mod stores;
 mod tls;
 mod traces;
-mod waits;
-mod work;
+
+use keyward_operations::{
+    agreements, api, catalogue, control, feed, idempotency, lifecycle, problem, registries, shares,
+    stores, work,
+};
 
 pub use audit::{AuditLog, AuditQuery};
 pub use auth::{
     ApiKey, BadScope, BadSecret, Identity, Issuer, KeyError, KeySource, Keys, Need, NewKey, Scope,
     Scopes, Secret, Target, Tenant, TokenAlgorithm,
 };
-pub use config::{Config, LISTEN_DEFAULT, Limits, RegistryConfig, STORE_DEFAULT, WorkspaceConfig};
+pub use config::{Config, LISTEN_DEFAULT, Limits, STORE_DEFAULT};
 pub use http::openapi;
+pub use keyward_operations::config::{RegistryConfig, WorkspaceConfig};
+pub use keyward_operations::problem::Problem;
+pub use keyward_operations::stores::{CONTROL_DEFAULT, control_default, without_schema};
 pub use limits::{Quota, Rate, Rates};
 pub use mcp::{LocalUser, McpOptions, serve_mcp};
-pub use problem::Problem;
 pub use server::{Server, StartError};
-pub use stores::{CONTROL_DEFAULT, control_default, without_schema};
 pub use tls::Tls;
 pub use traces::{TRACED, Traces};

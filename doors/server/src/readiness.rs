@@ -211,7 +211,7 @@ mod tests {
             let commits = Arc::new(AtomicUsize::new(0));
             let store = Store::new(Refusing { inner: Memory::new(), kind, commits });
             let problem = asked(&Readiness::default(), &store).await.unwrap_err();
-            assert_eq!(problem.status().as_u16(), 503);
+            assert_eq!(problem.status(), 503);
             assert!(problem.detail().contains("main"), "{}", problem.detail());
             assert!(!problem.detail().contains("secret"), "{}", problem.detail());
             assert_eq!(problem.more()["cause"], kind.code());

@@ -138,7 +138,7 @@ impl Server {
             None => None,
         };
         let guarded = tokens.is_some();
-        let lifecycle = Lifecycle::new();
+        let lifecycle = Lifecycle::default();
         let unopened = |problem| StartError::Stores(Box::new(problem));
         let opened = App::open(config, data, tokens, lifecycle.clone()).await;
         let (app, scribe) = opened.map_err(unopened)?;

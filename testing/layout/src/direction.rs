@@ -38,8 +38,9 @@ const BUILD: &[Row] = &[
     // Only the facade names adapters.
     ("keyward", &["systems/*", "services/*", "engines/*", "core/*"]),
     ("doors/*", &["keyward"]),
-    // The command also starts the server.
-    ("doors/cli", &["doors/server"]),
+    // What a door offers is declared once; the command also starts the server.
+    ("doors/server", &["doors/operations"]),
+    ("doors/cli", &["doors/operations", "doors/server"]),
     ("examples", &["keyward"]),
     ("testing/testkit", &["core/*"]),
     ("testing/stores", &["engines/*", "core/*", "testing/testkit"]),
@@ -67,7 +68,20 @@ const TEST: &[Row] = &[
     ("systems/*", &["engines/memory", "testing/stores"]),
     // The same, for what is kept for months: a test owns the engine's clock.
     ("doors/server", &["engines/memory"]),
+    ("doors/operations", &["engines/memory"]),
 ];
+
+/// Libraries that a crate must not use: operations know no wire and no command line.
+const WIRELESS: &[(&str, &[&str])] =
+    &[("doors/operations", &["axum", "hyper", "http", "reqwest", "rmcp", "clap", "utoipa"])];
+
+/// Why the crate in folder `from` may not use a library, if it may not.
+pub fn refused_library(from: &str, library: &str) -> Option<String> {
+    let (_, refused) = WIRELESS.iter().find(|(folder, _)| *folder == from)?;
+    refused.contains(&library).then(|| {
+        format!("{from} uses {library}, which the table WIRELESS of testing/layout/src/direction.rs refuses")
+    })
+}
 
 /// Why the crate in folder `from` may not use the one in folder `to`, if it may not.
 pub fn refused_edge(from: &str, to: &str, how: Use) -> Option<String> {
@@ -141,6 +155,13 @@ mod tests {
             assert!(refused_edge(from, to, Use::Build).is_some(), "{from} → {to}");
             assert!(refused_edge(from, to, Use::Test).is_some(), "{from} → {to}");
         }
+    }
+
+    #[test]
+    fn operations_know_no_wire() {
+        assert!(refused_library("doors/operations", "axum").is_some());
+        assert_eq!(refused_library("doors/operations", "serde"), None);
+        assert_eq!(refused_library("doors/server", "axum"), None);
     }
 
     #[test]

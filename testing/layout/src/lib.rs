@@ -9,7 +9,7 @@ mod manifest;
 mod place;
 mod source;
 
-pub use direction::{Use, refused_edge};
+pub use direction::{Use, refused_edge, refused_library};
 pub use manifest::inherits_lints;
 pub use place::misplaced;
 pub use source::{UNSAFE_FILES, is_vague, unsafe_lines};

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use keyward_layout::{
-    UNSAFE_FILES, Use, inherits_lints, is_vague, misplaced, refused_edge, unsafe_lines,
+    UNSAFE_FILES, Use, inherits_lints, is_vague, misplaced, refused_edge, refused_library,
+    unsafe_lines,
 };
 
 /// What Cargo knows of the workspace, without a network and without changing the lock file.
@@ -65,6 +66,9 @@ fn dependencies_go_down_only() {
         let from = folder_of(&workspace, package);
         for dependency in &package.dependencies {
             let Some(path) = &dependency.path else {
+                if dependency.kind != DependencyKind::Development {
+                    wrong.extend(refused_library(from, &dependency.name));
+                }
                 continue;
             };
             let how = match dependency.kind {

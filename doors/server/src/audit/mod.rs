@@ -183,7 +183,7 @@ impl Told {
     /// An act of nobody.
     fn of_test(time: Timestamp) -> Self {
         let (request, path) = (Arc::from(""), String::new());
-        let (who, route) = (Identity::of_tests(), RouteName::Fixed("none"));
+        let (who, route) = (Identity::local(), RouteName::Fixed("none"));
         Self { time, who, request, method: "PUT", route, path, status: None, repeated: None }
     }
 }
@@ -209,7 +209,7 @@ mod tests {
 
     /// Does what an admin may, with an answer.
     async fn act(audit: &Audit, status: u16) {
-        let who = Identity::of_tests();
+        let who = Identity::local();
         let slip = audit.begin(&who, asked()).await.unwrap();
         who.require(Need::Admin, &Target::Server).unwrap();
         slip.end(status);
@@ -347,13 +347,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_full_queue_refuses_requests_before_anything_is_done() {
         let (audit, _scribe, _) = log(&TestClock::new());
-        let who = Identity::of_tests();
+        let who = Identity::local();
         let mut slips = Vec::new();
         for _ in 0..QUEUE_MAX {
             slips.push(audit.begin(&who, asked()).await.unwrap());
         }
         let refused = audit.begin(&who, asked()).await.unwrap_err();
-        assert_eq!((refused.code(), refused.status().as_u16()), ("unavailable", 503));
+        assert_eq!((refused.code(), refused.status()), ("unavailable", 503));
         // A request that changed nothing gives its place back.
         drop(slips.pop());
         let slip = audit.begin(&who, asked()).await.unwrap();
@@ -363,7 +363,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_that_is_given_up_is_in_the_log_without_a_status() {
         let (audit, scribe, log) = log(&TestClock::new());
-        let (given_up, done) = (Identity::of_tests(), Identity::of_tests());
+        let (given_up, done) = (Identity::local(), Identity::local());
         let slip = audit.begin(&given_up, asked()).await.unwrap();
         given_up.require(Need::Admin, &Target::Server).unwrap();
         drop(slip);
@@ -381,7 +381,7 @@ mod tests {
     async fn acts_are_kept_for_ninety_days() {
         let clock = TestClock::new();
         let (audit, scribe, log) = log(&clock);
-        let who = Identity::of_tests();
+        let who = Identity::local();
         let slip = audit.begin(&who, asked()).await.unwrap();
         who.require(Need::Admin, &Target::Server).unwrap();
         slip.end(200);

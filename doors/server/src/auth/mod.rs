@@ -1,27 +1,24 @@
 //! Who is asking: from a credential, never from what a request says about itself.
 
-mod identity;
 mod jwks;
-mod keys;
 mod local;
 mod recheck;
-mod scope;
-mod secret;
 mod start_token;
 mod strangers;
 mod token;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, header};
 
-pub(crate) use identity::LOCAL;
-pub use identity::{Identity, Tenant};
 pub use jwks::KeySource;
-pub use keys::{ApiKey, KeyError, Keys, NewKey};
+use keyward_operations::identity::MARK;
+pub use keyward_operations::identity::{
+    ApiKey, BadScope, BadSecret, Identity, KeyError, Keys, Need, NewKey, Scope, Scopes, Secret,
+    Target, Tenant,
+};
+pub(crate) use keyward_operations::identity::{LOCAL, Refusal};
 pub(crate) use recheck::Recheck;
-pub use scope::{BadScope, Need, Scope, Scopes, Target};
-pub use secret::{BadSecret, Secret};
 pub(crate) use start_token::{FirstKey, StartToken};
 pub(crate) use token::Tokens;
 pub use token::{Issuer, TokenAlgorithm};
@@ -45,47 +42,10 @@ pub(crate) struct Auth {
     rechecks: Rechecks,
 }
 
-/// Why a credential is not taken. Callers are not told which of these it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Refusal {
-    /// There is none.
-    Missing,
-    /// It has not the form of any.
-    Malformed,
-    /// No key has its id.
-    Unknown,
-    /// Its secret is another one.
-    Wrong,
-    /// Its time is over.
-    Expired,
-    /// Its time has not come.
-    Early,
-    /// Somebody revoked it.
-    Revoked,
-    /// It was not looked up: its address has sent too many bad ones.
-    Throttled,
-}
-
-impl Refusal {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Malformed => "malformed",
-            Self::Unknown => "unknown",
-            Self::Wrong => "wrong",
-            Self::Expired => "expired",
-            Self::Early => "early",
-            Self::Revoked => "revoked",
-            Self::Throttled => "throttled",
-        }
-    }
-
-    /// What the caller is told: the same for each.
-    pub fn told() -> Problem {
-        Problem::new("unauthenticated", "no credential was given, or none that is valid")
-            .hint("Send a valid API key or token: Authorization: Bearer kw_…")
-            .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
-    }
+/// The refusal of a credential, the same whatever is wrong with it.
+pub(crate) fn unauthenticated() -> Problem {
+    Problem::new("unauthenticated", "no credential was given, or none that is valid")
+        .hint("Send a valid API key or token: Authorization: Bearer kw_…")
 }
 
 impl Auth {
@@ -162,9 +122,7 @@ impl Auth {
             Err(refusal) => return Ok(Err(refusal)),
         };
         match &self.tokens {
-            Some(tokens) if !credential.starts_with(secret::MARK) => {
-                Ok(tokens.identify(credential).await)
-            }
+            Some(tokens) if !credential.starts_with(MARK) => Ok(tokens.identify(credential).await),
             _ => self.identify_key(credential, too_many).await,
         }
     }
@@ -215,6 +173,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
 mod tests {
     use std::sync::Arc;
 
+    use axum::http::HeaderValue;
     use keyward::Store;
     use keyward_memory::Memory;
     use keyward_testkit::{Faults, FaultyEngine, TestClock};

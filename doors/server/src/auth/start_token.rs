@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::http::HeaderMap;
 use data_encoding::BASE32_DNSSEC;
 
-use super::keys::KeyError;
-use super::{Identity, Refusal, bearer, secret};
+use super::{Identity, KeyError, MARK, Refusal, bearer};
 use crate::problem::Problem;
 
 const TOKEN_BYTES: usize = 32;
@@ -28,7 +27,7 @@ impl StartToken {
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| KeyError::NoRandomness(error.to_string()))?;
         // Like an API key at first sight, and never one: their ids are longer.
-        let text = format!("{}start_{}", secret::MARK, BASE32_DNSSEC.encode(&bytes));
+        let text = format!("{}start_{}", MARK, BASE32_DNSSEC.encode(&bytes));
         let hash = blake3::hash(text.as_bytes());
         Ok(Self { text, hash, required, claimed: AtomicBool::new(false) })
     }

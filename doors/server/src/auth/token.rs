@@ -234,7 +234,12 @@ impl Tokens {
             }
         };
         let caller = roles.into_iter().fold(Caller::user(user), Caller::with_role);
-        Ok(Identity::new(&format!("user/{user}"), format!("token/{user}"), caller, scopes))
+        Ok(Identity::authenticated(
+            &format!("user/{user}"),
+            format!("token/{user}"),
+            caller,
+            scopes,
+        ))
     }
 }
 

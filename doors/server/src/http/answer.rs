@@ -8,6 +8,7 @@ use super::conditional::{etag, is_known};
 use super::text::Object;
 use crate::api::entries::Written;
 use crate::api::records::Changed;
+use crate::http::problem::Answered;
 use crate::problem::{Problem, Result};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -52,7 +53,7 @@ pub(crate) fn tagged(
     headers: &HeaderMap,
     tag: &Version,
     whole: impl FnOnce() -> Response<Body>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mut response = match is_known(headers, tag)? {
         true => empty(StatusCode::NOT_MODIFIED),
         false => whole(),
@@ -63,7 +64,7 @@ pub(crate) fn tagged(
 }
 
 /// What is said about a change that was made to a key.
-pub(crate) fn written(status: StatusCode, key: &str, done: &Written) -> Result<Response<Body>> {
+pub(crate) fn written(status: StatusCode, key: &str, done: &Written) -> Answered {
     let mut response = match &done.version {
         Some(version) => {
             let text = Object::new().text("key", key).text("version", &version.to_string());
@@ -79,7 +80,7 @@ pub(crate) fn written(status: StatusCode, key: &str, done: &Written) -> Result<R
 }
 
 /// What is said about a change that was made to a record.
-pub(crate) fn changed(key: &Key, done: Changed) -> Result<Response<Body>> {
+pub(crate) fn changed(key: &Key, done: Changed) -> Answered {
     let status = if done.created { StatusCode::CREATED } else { StatusCode::OK };
     let Changed { version, replayed, .. } = done;
     written(status, &key.to_string(), &Written { version, replayed })

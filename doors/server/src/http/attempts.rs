@@ -1,8 +1,7 @@
 //! How attempts go on and end: `/v1/stores/{store}/queues/{queue}/messages/{id}/complete` and the like.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::queue::{Activity, Failure, Progress, Ticket};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -21,7 +20,9 @@ use crate::api::claims::{self, End};
 use crate::api::queues::reach;
 use crate::app::App;
 use crate::auth::{Identity, Need};
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 /// The longest text that a worker says about what it is doing.
 const SAID_BYTES_MAX: usize = 1_000;
@@ -67,10 +68,10 @@ struct CompleteBody<'b> {
 )]
 async fn complete(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(at): At<(String, String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, app.store(&at.0)?, Need::Write)?;
     let CompleteBody { nonce, result } = content.read()?;
     let end = End::Complete(result.map(stored).transpose()?);
@@ -105,10 +106,10 @@ struct RetryBody {
 )]
 async fn retry(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(at): At<(String, String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, app.store(&at.0)?, Need::Write)?;
     let RetryBody { nonce, reason, after_ms } = content.read()?;
     let failure = match after_ms {
@@ -144,10 +145,10 @@ struct FailBody {
 )]
 async fn fail(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(at): At<(String, String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, app.store(&at.0)?, Need::Write)?;
     let FailBody { nonce, reason } = content.read()?;
     ended(&app, &who, at, nonce, End::Fail(Failure::permanent(reason)), &content).await
@@ -177,10 +178,10 @@ struct AttemptBody {
 )]
 async fn release(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(at): At<(String, String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, app.store(&at.0)?, Need::Write)?;
     let AttemptBody { nonce } = content.read()?;
     ended(&app, &who, at, nonce, End::Release, &content).await
@@ -193,7 +194,7 @@ async fn ended(
     nonce: String,
     end: End,
     content: &Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mark = content.mark(who)?;
     let (served, ticket) = (app.store(&store)?, Ticket { id, nonce });
     let once = claims::end(who, served, &queue, &ticket, &end, mark.as_ref()).await?;
@@ -223,10 +224,10 @@ struct HeldBody {
 )]
 async fn heartbeat(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue, id)): At<(String, String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let served = app.store(&store)?;
     reach(&who, served, Need::Write)?;
     let AttemptBody { nonce } = content.read()?;
@@ -283,10 +284,10 @@ impl ProgressBody {
 )]
 async fn progress(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue, id)): At<(String, String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let served = app.store(&store)?;
     reach(&who, served, Need::Write)?;
     let (nonce, activity) = content.read::<ProgressBody>()?.activity()?;

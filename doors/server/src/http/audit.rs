@@ -1,8 +1,7 @@
 //! Who changed what: `/v1/audit`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -15,8 +14,10 @@ use super::request::Parameters;
 use super::text::Object;
 use crate::app::App;
 use crate::audit::AuditQuery;
-use crate::auth::{Identity, Need, Target};
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::auth::{Need, Target};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Problem;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(read))
@@ -62,14 +63,14 @@ struct ActsBody {
 )]
 async fn read(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     Parameters(asked): Parameters<AuditParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     who.require(Need::Admin, &Target::Server)?;
     let AuditParameters { since, until, cursor: after, limit } = asked;
     let limit = limit.unwrap_or(100);
     if !(1..=PAGE_MAX).contains(&limit) {
-        return Err(Problem::invalid(format!("a page has 1 to {PAGE_MAX} acts")));
+        return Err(Problem::invalid(format!("a page has 1 to {PAGE_MAX} acts")).into());
     }
     let query = AuditQuery { since, until, after, limit };
     let (acts, next) = app.audit_log().read(&query).await?;

@@ -1,8 +1,7 @@
 //! Several records at once: `/v1/spaces/{space}/batch` and `/v1/spaces/{space}/get`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::Version;
 use keyward::records::{Operation, Precondition, Space};
 use serde::Deserialize;
@@ -23,8 +22,9 @@ use super::variables::{Values, bindings};
 use crate::api::spaces::reach;
 use crate::api::{batches, queries};
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(batch)).routes(routes!(get_many))
@@ -218,16 +218,18 @@ struct BatchResult {
 )]
 async fn batch(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(space): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let asked: BatchBody<'_> = content.read()?;
     if asked.operations.len() > PAGE_MAX {
         let detail =
             format!("a batch has up to {PAGE_MAX} operations, not {}", asked.operations.len());
-        return Err(Problem::new("limit-exceeded", detail).hint("Make some of them at a time."));
+        return Err(Problem::new("limit-exceeded", detail)
+            .hint("Make some of them at a time.")
+            .into());
     }
     let operations = asked.operations.iter().map(|it| it.operation(&reached.space));
     let operations = operations.collect::<Result<Vec<_>>>()?;
@@ -237,7 +239,8 @@ async fn batch(
         (done.versions.iter().map(|version| result(version.as_ref())).collect(), done.replayed)
     } else if mark.is_some() {
         return Err(Problem::invalid("an idempotency key is for changes that are made together")
-            .hint("Leave out Idempotency-Key, or together."));
+            .hint("Leave out Idempotency-Key, or together.")
+            .into());
     } else {
         let done = batches::each(&who, &reached, &operations).await?;
         let results = done.iter().map(|outcome| match outcome {
@@ -291,15 +294,17 @@ struct RecordsBody {
 )]
 async fn get_many(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(space): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let asked: RecordKeysBody = content.read()?;
     if asked.keys.len() > PAGE_MAX {
         let detail = format!("up to {PAGE_MAX} records are read at once, not {}", asked.keys.len());
-        return Err(Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time."));
+        return Err(Problem::new("limit-exceeded", detail)
+            .hint("Ask for some of them at a time.")
+            .into());
     }
     let keys = asked.keys.iter().map(|text| key(text)).collect::<Result<Vec<_>>>()?;
     let records = queries::get_many(&who, &app, &reached, keys).await?;

@@ -19,8 +19,9 @@ use super::text::Object;
 use super::ticket;
 use crate::api::cache;
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -139,10 +140,10 @@ struct Computation {
 )]
 async fn lookup(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let key = key(&at)?;
     let fetch = content.read::<LookupBody>()?.fetch(&app)?;
     let mark = content.mark(&who)?;
@@ -197,17 +198,17 @@ fn labelled(object: Object, cached: &Cached) -> Object {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let key = key(&at)?;
     let Some(cached) = cache::show(&who, app.store(&store)?, &key).await? else {
-        return Err(Problem::not_found(format!("nothing is cached at {key}")));
+        return Err(Problem::not_found(format!("nothing is cached at {key}")).into());
     };
     tagged(json(StatusCode::OK, shown(&at, &cached).finish()), &cached)
 }
 
-fn tagged(mut response: Response<Body>, cached: &Cached) -> Result<Response<Body>> {
+fn tagged(mut response: Response<Body>, cached: &Cached) -> Answered {
     if let Some(version) = &cached.version {
         let (name, value) = etag(version)?;
         response.headers_mut().insert(name, value);
@@ -246,10 +247,10 @@ struct Published {
 )]
 async fn publish(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (key, value) = (key(&at)?, content.json()?);
     let held = ticket::computation(content.headers())?;
     let cached = cache::publish(&who, app.store(&store)?, &key, &held, value).await?;
@@ -278,9 +279,9 @@ struct Dropped {
 )]
 async fn drop(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let dropped = cache::drop(&who, app.store(&store)?, &key(&at)?).await?;
     Ok(json(StatusCode::OK, Object::new().raw("dropped", &dropped.to_string()).finish()))
 }
@@ -309,10 +310,10 @@ struct RenewedComputation {
 )]
 async fn renew(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let TicketBody { ticket } = content.read()?;
     let held = ticket::read(&ticket)?;
     let lease = cache::renew(&who, app.store(&store)?, &key(&at)?, &held).await?;
@@ -354,10 +355,10 @@ struct HeldBackBody {
 )]
 async fn fail(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let FailBody { ticket, message } = content.read()?;
     let held = ticket::read(&ticket)?;
     let back = cache::fail(&who, app.store(&store)?, &key(&at)?, &held, &message).await?;
@@ -381,10 +382,10 @@ async fn fail(
 )]
 async fn release(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let TicketBody { ticket } = content.read()?;
     let held = ticket::read(&ticket)?;
     cache::release(&who, app.store(&store)?, &key(&at)?, &held).await?;

@@ -3,9 +3,8 @@
 use keyward::moment_text;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::queue::{Attempt, Claimant, PastAttempt, Queue};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -19,8 +18,10 @@ use crate::api::claims;
 use crate::api::queues::reach;
 use crate::app::App;
 use crate::auth::{Identity, Need};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::metrics::Counted;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::problem::{Problem, Result};
 
 /// The longest lease: half a day.
 const LEASE_MAX_MS: u64 = 12 * 60 * 60 * 1_000;
@@ -171,22 +172,22 @@ fn claimed(attempt: &Attempt) -> String {
 )]
 async fn claim(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let served = app.store(&store)?;
     reach(&who, served, Need::Write)?;
     let asked: ClaimBody = content.read()?;
     if content.mark(&who)?.is_some() {
         return Err(Problem::invalid("a claim is not remembered by an idempotency key").hint(
             "Leave out Idempotency-Key: what was claimed without an answer comes back after its lease.",
-        ));
+        ).into());
     }
     let max = asked.max.unwrap_or(1);
     if !(1..=Queue::CLAIM_MAX).contains(&max) {
         let detail = format!("from 1 to {} messages are claimed, not {max}", Queue::CLAIM_MAX);
-        return Err(Problem::invalid(detail));
+        return Err(Problem::invalid(detail).into());
     }
     let claimant = asked.claimant(&who)?;
     let wait = app.waits().at_most(Duration::from_millis(asked.wait_ms));

@@ -1,9 +1,8 @@
 //! Removing everything below a prefix: `DELETE /v1/spaces/{space}/records` and
 //! `DELETE /v1/stores/{store}/entries`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -15,8 +14,8 @@ use super::variables::leading;
 use crate::api::clearing::{self, Cleared, Confirmation};
 use crate::api::spaces::reach;
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -40,7 +39,7 @@ pub(super) struct ClearedBelow {
     removed: usize,
 }
 
-fn answer(Cleared { count, removed }: Cleared) -> Result<Response<Body>> {
+fn answer(Cleared { count, removed }: Cleared) -> Answered {
     Ok(json(StatusCode::OK, told(&ClearedBelow { count, removed })?))
 }
 
@@ -56,11 +55,11 @@ fn answer(Cleared { count, removed }: Cleared) -> Result<Response<Body>> {
 )]
 pub(super) async fn clear_records(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(space): At<String>,
     Parameters(asked): Parameters<ClearBelowParameters>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     content.without_mark(&who)?;
     let reached = reach(&who, app.stores(), &space)?;
     let values = leading(&reached.space.declaration().key, &prefix(&asked.prefix)?)?;
@@ -85,11 +84,11 @@ pub(super) async fn clear_records(
 )]
 pub(super) async fn clear_entries(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     Parameters(asked): Parameters<ClearBelowParameters>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     content.without_mark(&who)?;
     let (served, below) = (app.store(&store)?, prefix(&asked.prefix)?);
     let confirmation = Confirmation::of(asked.dry_run, asked.confirm);

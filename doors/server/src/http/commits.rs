@@ -20,8 +20,9 @@ use super::ticket::lock;
 use crate::api::commits::{self, Committed};
 use crate::api::messages::Draft;
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(commit)).routes(routes!(get_many))
@@ -181,15 +182,17 @@ pub(super) struct AppliedBody {
 )]
 async fn commit(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let asked: CommitBody<'_> = content.read()?;
     let commit = asked.commit()?;
     if asked.enqueue.len() > PAGE_MAX {
         let detail = format!("up to {PAGE_MAX} messages are enqueued at once");
-        return Err(Problem::new("limit-exceeded", detail).hint("Enqueue some of them at a time."));
+        return Err(Problem::new("limit-exceeded", detail)
+            .hint("Enqueue some of them at a time.")
+            .into());
     }
     let drafts = asked.enqueue.into_iter().map(EnqueueDraft::draft);
     let drafts = drafts.collect::<Result<Vec<_>>>()?;
@@ -201,7 +204,7 @@ async fn commit(
 }
 
 /// What is said about a commit that checked these keys.
-pub(super) fn answer(committed: Committed, keys: &[Key]) -> Result<Response<Body>> {
+pub(super) fn answer(committed: Committed, keys: &[Key]) -> Answered {
     match committed {
         Committed::Applied { revision, versions, enqueued, replayed } => {
             let revision = revision.map_or("null".to_owned(), |revision| revision.to_string());
@@ -224,7 +227,8 @@ pub(super) fn answer(committed: Committed, keys: &[Key]) -> Result<Response<Body
                 .collect();
             Err(Problem::new("precondition-failed", "not every check holds")
                 .hint("Read the keys again, and decide anew; nothing was done.")
-                .with("failed", failed))
+                .with("failed", failed)
+                .into())
         }
     }
 }
@@ -269,10 +273,10 @@ pub(super) struct EntriesBody {
 )]
 async fn get_many(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let keys = content.read::<KeysBody>()?.read()?;
     let entries = commits::get_many(&who, &app, app.store(&store)?, &keys).await?;
     Ok(held(&keys, &entries))

@@ -1,8 +1,7 @@
 //! Dead letters: `/v1/stores/{store}/queues/{queue}/dead-letters`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::moment_text;
 use keyward::queue::DeadLetter;
 use serde::Deserialize;
@@ -19,8 +18,10 @@ use super::text::Object;
 use crate::api::dead_letters;
 use crate::api::queues::{Paging, reach};
 use crate::app::App;
-use crate::auth::{Identity, Need};
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::auth::Need;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Problem;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -87,10 +88,10 @@ pub(super) struct DeadLettersBody {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue)): At<(String, String)>,
     Parameters(asked): Parameters<PageParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let page = dead_letters::list(&who, app.store(&store)?, &queue, &asked.paging()?).await?;
     let items = page.items.iter().map(dead_letter);
     let text = Object::new().list("items", items).optional("next", page.next.as_deref());
@@ -111,9 +112,9 @@ async fn list(
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue, id)): At<(String, String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let dead = dead_letters::show(&who, app.store(&store)?, &queue, &id).await?;
     Ok(json(StatusCode::OK, dead_letter(&dead)))
 }
@@ -133,10 +134,10 @@ async fn show(
 )]
 async fn remove(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue, id)): At<(String, String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mark = content.mark(&who)?;
     let once = dead_letters::remove(&who, app.store(&store)?, &queue, &id, mark.as_ref()).await?;
     let mut response = empty(StatusCode::NO_CONTENT);
@@ -159,10 +160,10 @@ async fn remove(
 )]
 async fn requeue(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue, id)): At<(String, String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mark = content.mark(&who)?;
     let once = dead_letters::requeue(&who, app.store(&store)?, &queue, &id, mark.as_ref()).await?;
     Ok(told(&once))
@@ -205,16 +206,17 @@ pub(super) struct RequeuedBody {
 )]
 async fn requeue_page(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let served = app.store(&store)?;
     reach(&who, served, Need::Admin)?;
     let asked: RequeueBody = content.read()?;
     if content.mark(&who)?.is_some() {
         return Err(Problem::invalid("an idempotency key is for what is done in one commit")
-            .hint("Leave out Idempotency-Key: what was put back is not put back again."));
+            .hint("Leave out Idempotency-Key: what was put back is not put back again.")
+            .into());
     }
     let paging = Paging { limit: page_limit(asked.limit)?, cursor: asked.cursor };
     let reason = asked.reason.as_deref();

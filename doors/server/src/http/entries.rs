@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use keyward::{Expiry, Json, Order, Put, moment_text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -21,7 +20,9 @@ use super::ticket::lock;
 use crate::api::entries::{self, Item, Listing, Precondition, Terms};
 use crate::app::App;
 use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 /// The most items on a page.
 pub(crate) const PAGE_MAX: usize = 1_000;
@@ -126,7 +127,7 @@ fn terms(who: &Identity, content: &Content) -> Result<Terms> {
         ("store" = String, Path, description = "The name of a store"),
         ("key" = String, Path, description = "A key: segments with colons between them"),
         Shape,
-        ("If-None-Match" = Option<String>, Header, description = "Answer only if the version is another one"),
+        ("If-None-Match" = Option<String>, Header, description = "Answered only if the version is another one"),
     ),
     responses(
         (status = 200, description = "The value, or the entry", body = serde_json::Value, headers(
@@ -138,14 +139,14 @@ fn terms(who: &Identity, content: &Content) -> Result<Terms> {
 )]
 async fn get(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
     Parameters(shape): Parameters<Shape>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let key = key(&at)?;
     let Some(entry) = entries::get(&who, app.store(&store)?, &key).await? else {
-        return Err(Problem::not_found(format!("there is nothing at {key}")));
+        return Err(Problem::not_found(format!("there is nothing at {key}")).into());
     };
     let (name, tag) = etag(&entry.version)?;
     let mut response = if is_known(&headers, &entry.version)? {
@@ -188,16 +189,16 @@ async fn get(
 )]
 async fn put(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
     Parameters(shape): Parameters<PutShape>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let key = key(&at)?;
     let put = match shape.view {
         View::Value => expiring(Put::new(content.json()?), shape.ttl)?,
         View::Entry if shape.ttl.is_some() => {
-            return Err(Problem::invalid("with view=entry, the ttl stands in the body"));
+            return Err(Problem::invalid("with view=entry, the ttl stands in the body").into());
         }
         View::Entry => {
             let EntryBody { value, metadata, ttl } = content.read()?;
@@ -234,10 +235,10 @@ async fn put(
 )]
 async fn patch(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let key = key(&at)?;
     let part = content.merge_patch()?;
     let terms = terms(&who, &content)?;
@@ -265,10 +266,10 @@ async fn patch(
 )]
 async fn delete(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, at)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let key = key(&at)?;
     let terms = terms(&who, &content)?;
     let done = entries::delete(&who, app.store(&store)?, &key, &terms).await?;
@@ -354,10 +355,10 @@ struct ListedItem {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     Parameters(asked): Parameters<ListParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let listing = Listing {
         prefix: prefix(&asked.prefix)?,
         depth: asked.depth,

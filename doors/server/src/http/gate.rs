@@ -10,7 +10,6 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::IntoResponse;
 use futures_util::FutureExt;
 use tokio::time::{Instant, timeout};
 use tracing::Instrument;
@@ -22,7 +21,8 @@ use super::work_time::WorkTime;
 use super::{body, head, unread};
 use crate::app::App;
 use crate::audit::Asked;
-use crate::auth::{Identity, Refusal};
+use crate::auth::{Identity, Refusal, unauthenticated};
+use crate::http::problem::{Answered, respond, status};
 use crate::limits::Standing;
 use crate::listener::Peer;
 use crate::log_summary;
@@ -43,22 +43,14 @@ pub(crate) struct RequestId(pub Arc<str>);
 
 /// Lets those pass whose credential is good and who do not ask too often, and tells the audit log
 /// what they change.
-pub(super) async fn admit(
-    State(app): State<App>,
-    request: Request,
-    next: Next,
-) -> Result<Response<Body>> {
+pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) -> Answered {
     refuse_cross_origin(request.method(), request.headers(), app.cors().origins())?;
     let_in(app, request, next, Acts::AreRequests).await
 }
 
 /// The same for requests whose acts are told by what does them: a call of a tool may go on after its
 /// request was answered. Which origins may send them was checked before.
-pub(super) async fn admit_calls(
-    State(app): State<App>,
-    request: Request,
-    next: Next,
-) -> Result<Response<Body>> {
+pub(super) async fn admit_calls(State(app): State<App>, request: Request, next: Next) -> Answered {
     let_in(app, request, next, Acts::AreInside).await
 }
 
@@ -69,7 +61,7 @@ enum Acts {
     AreInside,
 }
 
-async fn let_in(app: App, mut request: Request, next: Next, acts: Acts) -> Result<Response<Body>> {
+async fn let_in(app: App, mut request: Request, next: Next, acts: Acts) -> Answered {
     unread::check(&app, request.extensions())?;
     let peer = request.extensions().get::<Peer>().copied();
     let too_many = || peer.is_some_and(|peer| app.throttle().stranger_is_over(peer.0, app.now()));
@@ -89,10 +81,10 @@ async fn let_in(app: App, mut request: Request, next: Next, acts: Acts) -> Resul
                     Acts::AreRequests => done(&app, &who, request, next).await?,
                     Acts::AreInside => next.run(request).await,
                 },
-                Err(problem) => problem.into_response(),
+                Err(problem) => respond(problem),
             }
         }
-        Err(problem) => problem.into_response(),
+        Err(problem) => respond(problem),
     };
     if let Some(standing) = standing {
         standing.tell(response.headers_mut());
@@ -138,7 +130,7 @@ async fn arrived(
         Ok(bytes_max) => Ok(body::arrive(app, request, bytes_max).await),
         Err(problem) => {
             if who.act().is_some() {
-                let status = problem.status().as_u16();
+                let status = problem.status();
                 app.audit().begin(who, asked(&request)).await?.end(status);
             }
             Ok(Err(problem))
@@ -156,7 +148,7 @@ fn asked(request: &Request) -> Asked {
 }
 
 /// Has a request done, with its place in the audit log.
-async fn done(app: &App, who: &Identity, request: Request, next: Next) -> Result<Response<Body>> {
+async fn done(app: &App, who: &Identity, request: Request, next: Next) -> Answered {
     let asked = asked(&request);
     let looks = matches!(asked.method, "GET" | "HEAD");
     if looks {
@@ -191,10 +183,10 @@ fn turned_away(app: &App, peer: Option<Peer>, refusal: Refusal) -> Response<Body
         _ => standing,
     };
     let problem = match standing.as_ref().map_or(Ok(()), Standing::check) {
-        Ok(()) => Refusal::told(),
+        Ok(()) => unauthenticated(),
         Err(problem) => problem,
     };
-    let mut response = problem.into_response();
+    let mut response = respond(problem);
     if let Some(standing) = standing {
         standing.tell(response.headers_mut());
     }
@@ -246,14 +238,15 @@ pub(super) async fn watch_over(
             tokio::select! {
                 biased;
                 answer = answer => answer.unwrap_or_else(|_panic| {
-                    Problem::new("internal", "the server made a mistake")
-                        .hint("It may or may not have been done. Please report this.")
-                        .into_response()
+                    respond(
+                        Problem::new("internal", "the server made a mistake")
+                            .hint("It may or may not have been done. Please report this."),
+                    )
                 }),
-                () = work_time.over() => too_late(method).into_response(),
+                () = work_time.over() => respond(too_late(method)),
             }
         }
-        Err(problem) => problem.into_response(),
+        Err(problem) => respond(problem),
     };
 
     read_to_end.close_unless_read(&mut response);
@@ -279,7 +272,7 @@ pub(super) async fn watch_over(
     if status >= 500 {
         span.record("otel.status_code", "ERROR");
     }
-    match problem.filter(|problem| problem.status().is_server_error()) {
+    match problem.filter(|problem| problem.status() >= 500) {
         _ if !has_line(&app, problem) => {}
         Some(problem) => tracing::error!(
             id,
@@ -318,7 +311,7 @@ fn too_late(method: &str) -> Problem {
 /// of times a second are summed up after the first of them.
 fn has_line(app: &App, problem: Option<&Problem>) -> bool {
     let summed_up = |problem: &&Problem| {
-        let status = problem.status();
+        let status = status(problem);
         status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
     };
     problem.filter(summed_up).is_none_or(|problem| {

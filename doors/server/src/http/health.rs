@@ -11,6 +11,7 @@ use axum::{Extension, Router};
 use super::answer::json;
 use super::gate;
 use crate::app::App;
+use crate::http::problem::Answered;
 use crate::problem::{Problem, Result};
 use crate::readiness::Readiness;
 
@@ -31,7 +32,7 @@ async fn alive() -> Response<Body> {
 async fn ready(
     State(app): State<App>,
     Extension(readiness): Extension<Arc<Readiness>>,
-) -> Result<Response<Body>> {
+) -> Answered {
     check_ready(&app, &readiness).await?;
     Ok(json(StatusCode::OK, r#"{"status":"ready"}"#))
 }
@@ -50,7 +51,7 @@ async fn metrics(
     State(app): State<App>,
     Extension(readiness): Extension<Arc<Readiness>>,
     request: Request,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (request, _) = request.into_parts();
     let who = match gate::identify_if_given(&app, &request).await? {
         Ok(who) => who,
@@ -61,7 +62,7 @@ async fn metrics(
     }
     for kept in app.agreements().iter() {
         if let Some(models) = kept.models() {
-            app.metrics().spent(kept.name(), models.spent());
+            app.metrics().services.spent(kept.name(), models.spent());
         }
     }
     let is_ready = check_ready(&app, &readiness).await.is_ok();

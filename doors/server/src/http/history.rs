@@ -1,8 +1,7 @@
 //! Earlier versions of records: `/v1/spaces/{space}/history` and `/v1/spaces/{space}/restore`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::moment_text;
 use keyward::records::Past;
 use serde::Deserialize;
@@ -20,8 +19,8 @@ use crate::api::queries;
 use crate::api::records::{self, Change};
 use crate::api::spaces::reach;
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(history)).routes(routes!(restore))
@@ -84,10 +83,10 @@ struct PastBody {
 )]
 async fn history(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((space, at)): At<(String, String)>,
     Parameters(asked): Parameters<HistoryParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let limit = page_limit(asked.limit)?;
     let page = queries::history(&who, &app, &reached, key(&at)?, asked.before, limit).await?;
@@ -141,10 +140,10 @@ struct RestoreBody {
 )]
 async fn restore(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((space, at)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let key = key(&at)?;
     let RestoreBody { to } = content.read()?;

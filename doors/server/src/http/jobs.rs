@@ -23,8 +23,10 @@ use super::watch::{Open, over};
 use crate::api::jobs;
 use crate::api::queues::reach;
 use crate::app::App;
-use crate::auth::{Identity, Need};
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::auth::Need;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -103,10 +105,10 @@ struct SubmittedBody {
 )]
 async fn submit(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let served = app.store(&store)?;
     reach(&who, served, Need::Write)?;
     let asked: SubmitBody<'_> = content.read()?;
@@ -211,10 +213,10 @@ struct JobsBody {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     Parameters(asked): Parameters<PageParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let page = jobs::list(&who, app.store(&store)?, &asked.paging()?).await?;
     let items = page.items.iter().map(job).collect::<Result<Vec<_>>>()?;
     let text = Object::new().list("items", items).optional("next", page.next.as_deref());
@@ -234,9 +236,9 @@ async fn list(
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, id)): At<(String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let found = jobs::show(&who, app.store(&store)?, &id).await?;
     Ok(json(StatusCode::OK, job(&found)?))
 }
@@ -256,10 +258,10 @@ async fn show(
 )]
 async fn cancel(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, id)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mark = content.mark(&who)?;
     let once = jobs::cancel(&who, app.store(&store)?, &id, mark.as_ref()).await?;
     Ok(told(&once))
@@ -294,10 +296,10 @@ pub(super) struct JobEvent {
 )]
 async fn watch(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, id)): At<(String, String)>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let statuses = jobs::watch(&who, app.store(&store)?, &id).await?;
     let open = Open::new(&app, &who)?;
     Ok(watched(app, open, statuses, headers))

@@ -1,8 +1,7 @@
 //! API keys: `/v1/keys`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -13,8 +12,10 @@ use super::entries::PAGE_MAX;
 use super::request::{At, Content, Parameters};
 use crate::api::keys;
 use crate::app::App;
-use crate::auth::{ApiKey, Identity};
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::auth::ApiKey;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Problem;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(revoke))
@@ -105,12 +106,12 @@ struct Paging {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     Parameters(paging): Parameters<Paging>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let limit = paging.limit.unwrap_or(100);
     if !(1..=PAGE_MAX).contains(&limit) {
-        return Err(Problem::invalid(format!("a page has 1 to {PAGE_MAX} keys")));
+        return Err(Problem::invalid(format!("a page has 1 to {PAGE_MAX} keys")).into());
     }
     let after = paging.cursor.as_deref();
     let (items, more) = keys::list(&who, app.auth().keys(), after, limit).await?;
@@ -129,11 +130,16 @@ async fn list(
     request_body = NewKeyBody,
     responses((status = 201, description = "The key, with its secret", body = CreatedBody<'_>), ProblemAnswers),
 )]
-async fn create(State(app): State<App>, who: Identity, content: Content) -> Result<Response<Body>> {
+async fn create(
+    State(app): State<App>,
+    Authenticated(who): Authenticated,
+    content: Content,
+) -> Answered {
     if content.headers().contains_key("idempotency-key") {
         let detail = "a key is shown once, so that the same request cannot be answered again";
         return Err(Problem::invalid(detail)
-            .hint("Leave out Idempotency-Key. If an answer is lost, revoke the key it made."));
+            .hint("Leave out Idempotency-Key. If an answer is lost, revoke the key it made.")
+            .into());
     }
     let first = match who.is_local() {
         true => Some(app.auth().claim_first_key(content.headers())?),
@@ -157,13 +163,13 @@ async fn create(State(app): State<App>, who: Identity, content: Content) -> Resu
 )]
 async fn revoke(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(id): At<String>,
-) -> Result<Response<Body>> {
+) -> Answered {
     answer(StatusCode::OK, &keys::revoke(&who, app.auth().keys(), &id).await?)
 }
 
-fn answer(status: StatusCode, body: &impl Serialize) -> Result<Response<Body>> {
+fn answer(status: StatusCode, body: &impl Serialize) -> Answered {
     let text =
         serde_json::to_vec(body).map_err(|error| Problem::new("internal", error.to_string()))?;
     Ok(json(status, text))

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::locks::{Holder, LockPath, Mode, Renewal, Request, Root, Ticket, Waiter, Who};
 use serde::Deserialize;
 use serde_json::{Value, json as value};
@@ -19,8 +18,9 @@ use super::text::{Object, quoted};
 use super::ticket;
 use crate::api::locks::{self, Asked, Breaking, Granted};
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -139,10 +139,10 @@ struct HeldLock {
 )]
 async fn acquire(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let asked: AcquireBody = content.read()?;
     let mark = content.mark(&who)?;
     let asked = asked.asked(&app)?;
@@ -201,10 +201,10 @@ struct RenewedLock {
 )]
 async fn renew(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let RenewBody { ticket, outrun } = content.read()?;
     let held = ticket::read(&ticket)?;
     let (held, lease) = locks::renew(&who, app.store(&store)?, held, outrun).await?;
@@ -237,10 +237,10 @@ pub(crate) struct TicketBody {
 )]
 async fn release(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let TicketBody { ticket } = content.read()?;
     locks::release(&who, app.store(&store)?, &ticket::read(&ticket)?).await?;
     Ok(empty(StatusCode::NO_CONTENT))
@@ -309,10 +309,10 @@ struct Claimed {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     Parameters(asked): Parameters<ListParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let served = app.store(&store)?;
     let ListParameters { root, limit, cursor } = asked;
     let Some(root) = root else {
@@ -324,7 +324,8 @@ async fn list(
     };
     if limit.is_some() || cursor.is_some() {
         return Err(Problem::invalid("the locks of one root are one page")
-            .hint("Leave out limit and cursor, or root."));
+            .hint("Leave out limit and cursor, or root.")
+            .into());
     }
     let (root, standing) = locks::standing(&who, served, key(&root)?).await?;
     let text = Object::new()
@@ -423,10 +424,10 @@ struct BrokenLock {
 )]
 async fn break_lock(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let BreakBody { root, path, token, reason } = content.read()?;
     let breaking = match (path, token) {
         (None, Some(token)) => Breaking::Token(token),
@@ -434,15 +435,16 @@ async fn break_lock(
             return Err(Problem::invalid(
                 "a path may be somebody else's by the time it is sent again",
             )
-            .hint("With an Idempotency-Key, name the token: GET …/locks?root=… shows it."));
+            .hint("With an Idempotency-Key, name the token: GET …/locks?root=… shows it.")
+            .into());
         }
         (Some(path), None) => Breaking::Path(path),
-        _ => return Err(Problem::invalid("a path or a token says what to break, not both")),
+        _ => return Err(Problem::invalid("a path or a token says what to break, not both").into()),
     };
     if reason.trim().is_empty() {
-        return Err(
-            Problem::invalid("a lock is broken for a reason").hint("Say why: the holder is told.")
-        );
+        return Err(Problem::invalid("a lock is broken for a reason")
+            .hint("Say why: the holder is told.")
+            .into());
     }
     let served = app.store(&store)?;
     let (root, broken) = locks::break_lock(&who, served, key(&root)?, &breaking, &reason).await?;

@@ -3,9 +3,8 @@
 use keyward::moment_text;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::queue::{Enqueued, Queue, QueuedMessage, State as MessageState};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -21,8 +20,10 @@ use super::text::Object;
 use crate::api::messages::{self, Draft};
 use crate::api::queues::{Paging, reach};
 use crate::app::App;
-use crate::auth::{Identity, Need};
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::auth::Need;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 /// The longest delay, retention or other time that is asked for: a year.
 const TIME_MAX_MS: u64 = 366 * 24 * 60 * 60 * 1_000;
@@ -127,16 +128,18 @@ pub(super) fn fate(fate: &Enqueued) -> String {
 )]
 async fn enqueue(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let served = app.store(&store)?;
     reach(&who, served, Need::Write)?;
     let asked: EnqueueBody<'_> = content.read()?;
     if asked.messages.len() > Queue::ENQUEUE_MAX {
         let detail = format!("up to {} messages are enqueued at once", Queue::ENQUEUE_MAX);
-        return Err(Problem::new("limit-exceeded", detail).hint("Enqueue some of them at a time."));
+        return Err(Problem::new("limit-exceeded", detail)
+            .hint("Enqueue some of them at a time.")
+            .into());
     }
     let drafts = asked.messages.into_iter().map(|message| message.draft(&queue));
     let drafts = drafts.collect::<Result<Vec<_>>>()?;
@@ -226,10 +229,10 @@ struct MessagesBody {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue)): At<(String, String)>,
     Parameters(asked): Parameters<MessageParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let paging = Paging { limit: page_limit(asked.limit)?, cursor: asked.cursor };
     let page = messages::list(&who, app.store(&store)?, &queue, asked.state, &paging).await?;
     let items = page.items.iter().map(message);
@@ -251,9 +254,9 @@ async fn list(
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue, id)): At<(String, String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let found = messages::show(&who, app.store(&store)?, &queue, &id).await?;
     Ok(json(StatusCode::OK, message(&found)))
 }
@@ -273,10 +276,10 @@ async fn show(
 )]
 async fn remove(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue, id)): At<(String, String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mark = content.mark(&who)?;
     let once = messages::remove(&who, app.store(&store)?, &queue, &id, mark.as_ref()).await?;
     let mut response = empty(StatusCode::NO_CONTENT);

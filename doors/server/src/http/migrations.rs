@@ -18,8 +18,9 @@ use super::request::{At, Content, Parameters};
 use super::stores::answer;
 use crate::api::migrations;
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 use crate::work::Standing;
 
 /// The most indexes that are dropped at once.
@@ -105,10 +106,10 @@ impl From<Plan> for PlanBody {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     Parameters(asked): Parameters<LedgerParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let limit = page_limit(asked.limit)?;
     let served = app.store(&store)?;
     let (mut items, plan) = migrations::look(&who, served).await?;
@@ -161,13 +162,15 @@ struct RunAnswer {
 )]
 async fn run(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let RunBody { drop, rate, wait } = content.read()?;
     if drop.len() > DROPPED_MAX {
-        return Err(Problem::invalid(format!("up to {DROPPED_MAX} indexes are dropped at once")));
+        return Err(
+            Problem::invalid(format!("up to {DROPPED_MAX} indexes are dropped at once")).into()
+        );
     }
     let served = app.store(&store)?;
     migrations::begin(&who, served, &drop, rate).await?;
@@ -217,10 +220,10 @@ struct ReportBody {
 )]
 async fn examine(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let ExamineBody { repair, wait } = content.read()?;
     let served = app.store(&store)?;
     migrations::examine(&who, served, repair)?;
@@ -241,15 +244,16 @@ async fn examine(
 )]
 async fn report(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let served = app.store(&store)?;
     migrations::admit(&who, served)?;
     let (running, report) = outcome(served.examination.standing())?;
     if !running && report.is_none() {
         return Err(Problem::not_found("this server has not examined the store since it started")
-            .hint("POST to this path examines it."));
+            .hint("POST to this path examines it.")
+            .into());
     }
     let report = report.unwrap_or_default();
     answer(&ReportBody { running, left: report.left(), report })
@@ -273,12 +277,7 @@ fn told(problem: Problem) -> Value {
 }
 
 /// The answer, which says where to ask again while the work goes on.
-fn under_way(
-    mut answer: Response<Body>,
-    running: bool,
-    store: &str,
-    path: &str,
-) -> Result<Response<Body>> {
+fn under_way(mut answer: Response<Body>, running: bool, store: &str, path: &str) -> Answered {
     if running {
         *answer.status_mut() = StatusCode::ACCEPTED;
         let place = HeaderValue::try_from(format!("/v1/stores/{store}/{path}"))

@@ -31,6 +31,7 @@ mod names;
 pub(crate) mod origin;
 mod pages;
 pub(crate) mod places;
+pub(crate) mod problem;
 pub(crate) mod questions;
 pub(crate) mod queues;
 mod raw;
@@ -51,6 +52,7 @@ pub(crate) mod watch;
 mod work_time;
 
 pub(crate) use body::too_large;
+use problem::Refused;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -157,11 +159,13 @@ pub(crate) fn router(app: App, mcp: &Endpoint) -> Router {
         .with_state(app)
 }
 
-async fn nothing_here() -> Problem {
-    Problem::not_found("there is nothing at this path").hint("GET /docs lists what there is.")
+async fn nothing_here() -> Refused {
+    Refused(
+        Problem::not_found("there is nothing at this path").hint("GET /docs lists what there is."),
+    )
 }
 
-async fn no_such_method() -> Problem {
-    Problem::new("method-not-allowed", "this path has other methods")
-        .hint("GET /docs lists what there is.")
+async fn no_such_method() -> Refused {
+    let problem = Problem::new("method-not-allowed", "this path has other methods");
+    Refused(problem.hint("GET /docs lists what there is."))
 }

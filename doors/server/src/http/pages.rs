@@ -13,6 +13,7 @@ use utoipa_swagger_ui::{Config as SwaggerConfig, SwaggerUi};
 
 use crate::app::App;
 use crate::catalogue::{self, CODES};
+use crate::http::problem::respond;
 use crate::problem::Problem;
 
 const HOME: &str = include_str!("../pages/home.html");
@@ -74,9 +75,7 @@ async fn problems() -> Response<Body> {
         let _ = write!(
             rows,
             "<tr id=\"{0}\"><td><code>{0}</code></td><td>{1}</td><td>{2}</td></tr>",
-            code.name,
-            code.status.as_u16(),
-            code.means
+            code.name, code.status, code.means
         );
     }
     page("text/html; charset=utf-8", PROBLEMS.replace("<!--rows-->", &rows))
@@ -85,7 +84,7 @@ async fn problems() -> Response<Body> {
 async fn one_problem(Path(code): Path<String>) -> Response<Body> {
     match catalogue::find(&code) {
         Some(code) => Redirect::to(&format!("/problems#{}", code.name)).into_response(),
-        None => Problem::not_found("there is no such code").into_response(),
+        None => respond(Problem::not_found("there is no such code")),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Places: `/v1/spaces/{space}/near` and `/v1/spaces/{space}/within`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::records::geo::{BoundingBox, Circle, Point};
 use keyward::records::{Near, Neighbours, PlaceQuery};
 use keyward::schema::{Index, IndexKind, Space as Declaration};
@@ -21,8 +20,9 @@ use super::text::{self, Object};
 use crate::api::queries;
 use crate::api::spaces::reach;
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(near)).routes(routes!(within))
@@ -176,10 +176,10 @@ struct Neighbour {
 )]
 async fn near(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(space): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let asked: NearBody<'_> = content.read()?;
     let near = asked.near(reached.space.declaration())?;
@@ -211,10 +211,10 @@ pub(crate) fn neighbours(found: &Neighbours) -> String {
 )]
 async fn within(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(space): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let asked: WithinBody<'_> = content.read()?;
     let area = BoundingBox::new(asked.south, asked.west, asked.north, asked.east);

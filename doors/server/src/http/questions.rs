@@ -1,8 +1,7 @@
 //! Questions to a space: `/v1/spaces/{space}/query` and `/v1/spaces/{space}/explain`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::records::{Answer, Bound, By, Filter, Query, Span};
 use keyward::schema::FieldPath;
 use keyward::{Order, Pattern};
@@ -22,8 +21,9 @@ use super::variables::{Values, bindings};
 use crate::api::queries;
 use crate::api::spaces::reach;
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 /// The most fields that are named at once.
 const FIELDS_MAX: usize = 256;
@@ -225,10 +225,10 @@ pub(crate) struct ReadBody {
 )]
 async fn query(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(space): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let asked: QuestionBody<'_> = content.read()?;
     let query = asked.query(&reached.space.declaration().key)?;
@@ -266,10 +266,10 @@ struct ExplanationBody {
 )]
 async fn explain(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(space): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let asked: QuestionBody<'_> = content.read()?;
     let query = asked.query(&reached.space.declaration().key)?;

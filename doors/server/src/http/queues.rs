@@ -16,8 +16,10 @@ use super::text::{Object, quoted};
 use crate::api::once::Once;
 use crate::api::queues::{self, Paging};
 use crate::app::App;
-use crate::auth::{Identity, Need};
-use crate::problem::{ProblemAnswers, Result};
+use crate::auth::Need;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Result;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -79,9 +81,9 @@ struct QueuesBody {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (names, more) = queues::list(&who, app.store(&store)?).await?;
     let names = names.iter().map(|name| quoted(name));
     let text = Object::new().list("queues", names).raw("more", &more.to_string());
@@ -159,9 +161,9 @@ pub(super) fn waiting(stats: &QueueStats) -> Object {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue)): At<(String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let stats = queues::stats(&who, app.store(&store)?, &queue).await?;
     let text = waiting(&stats).text("name", &queue);
     Ok(json(StatusCode::OK, text.finish()))
@@ -192,10 +194,10 @@ struct PauseBody {
 )]
 async fn pause(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let served = app.store(&store)?;
     queues::reach(&who, served, Need::Admin)?;
     let PauseBody { reason } = content.read()?;
@@ -218,10 +220,10 @@ async fn pause(
 )]
 async fn resume(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((store, queue)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mark = content.mark(&who)?;
     let once = queues::resume(&who, app.store(&store)?, &queue, mark.as_ref()).await?;
     Ok(told(&once))

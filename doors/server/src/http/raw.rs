@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 use keyward::{
@@ -26,8 +25,9 @@ use super::text::{self, Object};
 use super::{commits, stores, watch};
 use crate::api::raw;
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -55,10 +55,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 )]
 async fn get(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let keys = content.read::<KeysBody>()?.read()?;
     let entries = raw::get_many(&who, &app, app.store(&store)?, &keys).await?;
     Ok(held(&keys, &entries))
@@ -153,10 +153,10 @@ struct RowsBody {
 )]
 async fn scan(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let asked = content.read::<ScanBody>()?.scan()?;
     let Page { rows, next } = raw::scan(&who, &app, app.store(&store)?, asked).await?;
     let rows = rows.iter().map(|row| match &row.entry {
@@ -276,10 +276,10 @@ impl RawCommitBody<'_> {
 )]
 async fn commit(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let commit = content.read::<RawCommitBody<'_>>()?.commit()?;
     let mark = content.mark(&who)?;
     let keys: Vec<Key> = commit.checks.iter().map(|check| check.key.clone()).collect();
@@ -314,11 +314,11 @@ struct ChangesParameters {
 )]
 async fn changes(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     Parameters(asked): Parameters<ChangesParameters>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let range = range(&asked.start, asked.end.as_deref())?;
     let since = asked.since.map(Revision);
     let events = raw::watch(&who, app.store(&store)?, range, since)?;
@@ -349,9 +349,9 @@ struct StatsBody {
 )]
 async fn stats(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let Stats { entries, bytes, revision, earliest_revision } =
         raw::stats(&who, app.store(&store)?).await?;
     let number = |revision: Option<Revision>| revision.map(|revision| revision.0);

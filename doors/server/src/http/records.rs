@@ -1,8 +1,7 @@
 //! Records: `/v1/spaces/{space}/records`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use keyward::records::{Arrays, Draft, Listed, ListedItem, Listing, Merge};
 use keyward::{Json, Order, Pattern, Tier, moment_text};
 use serde::Deserialize;
@@ -26,8 +25,9 @@ use crate::api::queries;
 use crate::api::records::{self, Change};
 use crate::api::spaces::reach;
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get, put, patch, delete)).routes(routes!(
@@ -124,7 +124,7 @@ pub(crate) fn stored(raw: &RawValue) -> Result<Json> {
         ("space" = String, Path, description = "The name of a space"),
         ("key" = String, Path, description = "The whole key: segments with colons between them"),
         RecordShape,
-        ("If-None-Match" = Option<String>, Header, description = "Answer only if the version is another one"),
+        ("If-None-Match" = Option<String>, Header, description = "Answered only if the version is another one"),
     ),
     responses(
         (status = 200, description = "The value, or the record", body = serde_json::Value, headers(
@@ -136,15 +136,15 @@ pub(crate) fn stored(raw: &RawValue) -> Result<Json> {
 )]
 async fn get(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((space, at)): At<(String, String)>,
     Parameters(shape): Parameters<RecordShape>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let key = key(&at)?;
     let Some(record) = reached.space.get(&key).await? else {
-        return Err(Problem::not_found(format!("there is no record at {key}")));
+        return Err(Problem::not_found(format!("there is no record at {key}")).into());
     };
     let (name, tag) = etag(&record.version)?;
     let mut response = if is_known(&headers, &record.version)? {
@@ -186,17 +186,17 @@ async fn get(
 )]
 async fn put(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((space, at)): At<(String, String)>,
     Parameters(shape): Parameters<RecordPutShape>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let key = key(&at)?;
     let draft = match shape.view {
         View::Value => Draft::new(content.json()?).ttl(ttl(shape.ttl)),
         View::Entry if shape.ttl.is_some() => {
-            return Err(Problem::invalid("with view=entry, the ttl stands in the body"));
+            return Err(Problem::invalid("with view=entry, the ttl stands in the body").into());
         }
         View::Entry => {
             let RecordBody { value, metadata, ttl } = content.read()?;
@@ -272,11 +272,11 @@ pub(crate) fn merge<'f>(
 )]
 async fn patch(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((space, at)): At<(String, String)>,
     Parameters(asked): Parameters<MergeParameters>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let key = key(&at)?;
     let preserve = asked.preserve.iter().flat_map(|fields| fields.split(','));
@@ -305,10 +305,10 @@ async fn patch(
 )]
 async fn delete(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((space, at)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let key = key(&at)?;
     let expected = precondition(content.headers())?;
@@ -337,10 +337,10 @@ async fn delete(
 )]
 async fn create(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(space): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let NewRecordBody { values, value, metadata, ttl } = content.read()?;
     let key = reached.space.key(bindings(&reached.space.declaration().key, &values)?)?;
@@ -445,10 +445,10 @@ struct RecordListed {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(space): At<String>,
     Parameters(asked): Parameters<RecordListParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, app.stores(), &space)?;
     let listing = asked.listing(&reached.space.declaration().key)?;
     let listed = queries::list(&who, &app, &reached, listing).await?;

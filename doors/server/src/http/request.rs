@@ -14,6 +14,7 @@ use super::body::too_large;
 use super::content_type;
 use crate::app::App;
 use crate::auth::Identity;
+use crate::http::problem::Refused;
 use crate::idempotency::Mark;
 use crate::problem::{Problem, Result};
 
@@ -21,9 +22,9 @@ use crate::problem::{Problem, Result};
 pub(crate) struct At<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
-    type Rejection = Problem;
+    type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let Path(found) = Path::from_request_parts(parts, state).await.map_err(unclear)?;
         Ok(Self(found))
     }
@@ -33,9 +34,9 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
 pub(crate) struct Parameters<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
-    type Rejection = Problem;
+    type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self> {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refused> {
         let Query(found) = Query::try_from_uri(&parts.uri).map_err(unclear)?;
         Ok(Self(found))
     }
@@ -45,12 +46,15 @@ fn unclear(error: impl Display) -> Problem {
     Problem::invalid(error.to_string())
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Identity {
-    type Rejection = Problem;
+/// The caller, whom the gate has identified.
+pub(crate) struct Authenticated(pub Identity);
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
-            Problem::new("internal", "this route is not behind the check of credentials")
+impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refused> {
+        parts.extensions.get::<Identity>().cloned().map(Self).ok_or_else(|| {
+            Problem::new("internal", "this route is not behind the check of credentials").into()
         })
     }
 }
@@ -64,10 +68,10 @@ pub(crate) struct Content {
 }
 
 impl FromRequest<App> for Content {
-    type Rejection = Problem;
+    type Rejection = Refused;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self> {
-        Self::within(request, app.limits().body_bytes_max).await
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refused> {
+        Ok(Self::within(request, app.limits().body_bytes_max).await?)
     }
 }
 
@@ -106,10 +110,10 @@ pub(crate) fn message_bytes_max(app: &App) -> usize {
 }
 
 impl FromRequest<App> for Roomy {
-    type Rejection = Problem;
+    type Rejection = Refused;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self> {
-        Content::within(request, roomy_bytes_max(app)).await.map(Self)
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refused> {
+        Ok(Self(Content::within(request, roomy_bytes_max(app)).await?))
     }
 }
 

@@ -1,8 +1,6 @@
 //! What is declared, as a whole: `/v1/schema`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::Response;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -15,8 +13,8 @@ use keyward::schema::Published;
 
 use crate::api::spaces;
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show))
@@ -42,7 +40,7 @@ struct SchemaBody {
     tag = "schema",
     responses((status = 200, description = "The schema", body = SchemaBody), ProblemAnswers),
 )]
-async fn show(State(app): State<App>, who: Identity) -> Result<Response<Body>> {
+async fn show(State(app): State<App>, Authenticated(who): Authenticated) -> Answered {
     let Published { text, values, default_store } = spaces::publish(&who, &app);
     answer(&SchemaBody { text, values, default_store })
 }

@@ -1,7 +1,8 @@
 //! Request slots: how many requests are worked on at a time, in all and for one caller.
 
-use axum::http::{Extensions, HeaderValue, header};
+use axum::http::Extensions;
 use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
 
 use crate::app::App;
 use crate::auth::Identity;
@@ -44,5 +45,5 @@ pub(super) fn overloaded(detail: &str) -> Problem {
     Problem::new("overloaded", detail)
         .hint("Try again in a moment; nothing was done.")
         .retryable()
-        .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+        .retry_after(Duration::from_secs(1))
 }

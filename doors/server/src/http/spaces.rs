@@ -1,8 +1,6 @@
 //! What is declared: `/v1/spaces`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::Response;
 use keyward::SegmentType;
 use keyward::records::{CatalogContent, IndexState};
 use keyward::schema::{Index, IndexKind, Ownership, Scope, Share, Space as Declaration, ValueKind};
@@ -17,7 +15,9 @@ use super::stores::{answer, tier};
 use crate::api::spaces::{self, reach};
 use crate::app::App;
 use crate::auth::Identity;
-use crate::problem::{ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Result;
 use crate::stores::Served;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -202,7 +202,7 @@ fn index_body(index: &Index, catalog: &CatalogContent) -> IndexBody {
     tag = "spaces",
     responses((status = 200, description = "Spaces, by store and name", body = SpacesBody), ProblemAnswers),
 )]
-async fn list(State(app): State<App>, who: Identity) -> Result<Response<Body>> {
+async fn list(State(app): State<App>, Authenticated(who): Authenticated) -> Answered {
     answer(&reached(&app, &who).await?)
 }
 
@@ -229,9 +229,9 @@ pub(crate) async fn reached(app: &App, who: &Identity) -> Result<SpacesBody> {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(space): At<String>,
-) -> Result<Response<Body>> {
+) -> Answered {
     answer(&one(&app, &who, &space).await?)
 }
 

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::{
     Capabilities, Consistency, Durability, ExpirySupport, Limits, ScanOrder, Tier, WatchSupport,
 };
@@ -17,8 +16,10 @@ use super::answer::json;
 use super::request::At;
 use crate::api::raw;
 use crate::app::App;
-use crate::auth::{Identity, Need, Target};
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::auth::{Need, Target};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Problem;
 use crate::stores::Served;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -173,7 +174,7 @@ fn body(app: &App, served: &Served) -> StoreBody {
     }
 }
 
-pub(super) fn answer(body: &impl Serialize) -> Result<Response<Body>> {
+pub(super) fn answer(body: &impl Serialize) -> Answered {
     let text =
         serde_json::to_vec(body).map_err(|error| Problem::new("internal", error.to_string()))?;
     Ok(json(StatusCode::OK, text))
@@ -186,7 +187,7 @@ pub(super) fn answer(body: &impl Serialize) -> Result<Response<Body>> {
     tag = "stores",
     responses((status = 200, description = "Stores, by name", body = StoresBody), ProblemAnswers),
 )]
-async fn list(State(app): State<App>, who: Identity) -> Result<Response<Body>> {
+async fn list(State(app): State<App>, Authenticated(who): Authenticated) -> Answered {
     let reached = |served: &&Served| who.require(Need::Read, &Target::Store(&served.name)).is_ok();
     answer(&StoresBody {
         items: app.stores().iter().filter(reached).map(|it| body(&app, it)).collect(),
@@ -203,9 +204,9 @@ async fn list(State(app): State<App>, who: Identity) -> Result<Response<Body>> {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let served = app.store(&store)?;
     who.require(Need::Read, &Target::Store(&served.name))?;
     answer(&body(&app, served))

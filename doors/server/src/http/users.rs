@@ -18,8 +18,9 @@ use super::stores::answer;
 use super::text::{self, Object};
 use crate::api::users::{self, Gone, Thing};
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Problem;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(export)).routes(routes!(remove))
@@ -42,9 +43,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 )]
 async fn export(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(user): At<String>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let pages = Box::pin(users::export(&who, &app, &user).await?);
     let lines = stream::unfold(Some((pages, 0)), |state| async move {
         let (mut pages, items) = state?;
@@ -118,9 +119,9 @@ struct GoneBody {
 )]
 async fn remove(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(user): At<String>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let Gone { keys, stored } = users::remove(&who, &app, &user).await?;
     let Removed { records, versions, entries } = stored;
     answer(&GoneBody { api_keys: keys, records, versions, entries })

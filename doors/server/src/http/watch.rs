@@ -17,8 +17,10 @@ use crate::api::watching;
 use crate::app::App;
 use crate::auth::Identity;
 use crate::feed::Told;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::metrics::Counted;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::problem::{Problem, Result};
 use crate::shares::{Full, Holder, Place};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -86,11 +88,11 @@ pub(super) enum WatchEventKind {
 )]
 async fn watch(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(store): At<String>,
     Parameters(asked): Parameters<WatchParameters>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let since = resumed(&headers)?.or(asked.since).map(Revision);
     let events = watching::watch(&who, app.store(&store)?, &prefix(&asked.prefix)?, since)?;
     let open = Open::new(&app, &who)?;

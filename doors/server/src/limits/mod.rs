@@ -4,8 +4,9 @@ mod quota;
 mod rate;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
 
 pub use quota::Quota;
@@ -15,6 +16,7 @@ use rate::{Buckets, Taken};
 
 use crate::auth::Tenant;
 use crate::problem::Problem;
+use crate::shares::network;
 
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -73,14 +75,6 @@ impl Throttle {
     }
 }
 
-/// Whoever has one address of version 6 has the 64 bits below it as well.
-pub(crate) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(six) => IpAddr::V6((six.to_bits() & !u128::from(u64::MAX)).into()),
-        four => four,
-    }
-}
-
 /// How a caller stands after a request was counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Standing {
@@ -107,7 +101,7 @@ impl Standing {
         Err(Problem::new("rate-limited", "too many requests came in too short a time")
             .hint(format!("Try again after {seconds} s; nothing was done."))
             .retryable()
-            .header(header::RETRY_AFTER, HeaderValue::from(seconds)))
+            .retry_after(Duration::from_secs(seconds)))
     }
 
     /// Tells the caller, as draft-ietf-httpapi-ratelimit-headers-10 says: so many requests in so

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::http::{HeaderValue, header};
 use jiff::Timestamp;
 use keyward::{Clock, Commit, Expect, Expiry, ExpirySupport, Json, Key, Outcome, Put, Store};
 
@@ -222,5 +221,5 @@ fn over(used: Amount, quota: Quota, now: Timestamp) -> Problem {
     Problem::new("over-quota", detail)
         .hint(format!("Try again after {seconds} s, when the next day begins; nothing was done."))
         .retryable()
-        .header(header::RETRY_AFTER, HeaderValue::from(seconds))
+        .retry_after(Duration::from_secs(seconds.unsigned_abs()))
 }

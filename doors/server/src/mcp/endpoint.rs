@@ -11,7 +11,6 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::IntoResponse;
 use axum::routing::{any, get};
 use futures_util::StreamExt;
 use keyward::records::Caller;
@@ -32,6 +31,7 @@ use super::{LocalUser, McpOptions, local};
 use crate::app::App;
 use crate::auth::{Identity, LOCAL, StartToken};
 use crate::http::answer::json as json_answer;
+use crate::http::problem::{Answered, Refused, respond};
 use crate::http::request::{self, message_bytes_max};
 use crate::http::watch::{Open, over};
 use crate::problem::{Problem, Result};
@@ -117,7 +117,7 @@ impl Endpoint {
         let endpoint = self.clone();
         let answer = move |State(app): State<App>, request: Request| {
             let endpoint = endpoint.clone();
-            async move { endpoint.answer(&app, request).await }
+            async move { endpoint.answer(&app, request).await.map_err(Refused) }
         };
         Router::new().route(PATH, any(answer))
     }
@@ -227,7 +227,7 @@ impl Endpoint {
         let auth = self.0.app.auth();
         let asks = auth.start_token().is_some_and(StartToken::is_required);
         if auth.is_local() && !asks {
-            return Problem::not_found("this server asks for no credential").into_response();
+            return respond(Problem::not_found("this server asks for no credential"));
         }
         let base = self.base(request);
         let mut told = json!({
@@ -245,11 +245,7 @@ impl Endpoint {
 }
 
 /// Refuses other hosts and other sites' pages, and tells those without a credential where to get one.
-async fn admit(
-    State(endpoint): State<Endpoint>,
-    request: Request,
-    next: Next,
-) -> Result<Response<Body>, Problem> {
+async fn admit(State(endpoint): State<Endpoint>, request: Request, next: Next) -> Answered {
     endpoint.0.hosts.admit(request.method(), request.headers())?;
     let metadata = format!("{}{METADATA_OF_PATH}", endpoint.base(&request));
     let mut response = next.run(request).await;

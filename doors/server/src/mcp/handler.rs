@@ -109,7 +109,7 @@ impl Shared {
             Ok(Done::Told(_) | Done::Said { failed: false, .. }) => 200,
             // It is as if it had been refused: nothing was done.
             Ok(Done::Ask(_) | Done::Said { failed: true, .. }) => 409,
-            Err(problem) => problem.status().as_u16(),
+            Err(problem) => problem.status(),
         });
         if let Some(meter) = meter {
             meter.end(matches!(done, Ok(Done::Told(_) | Done::Said { failed: false, .. })));

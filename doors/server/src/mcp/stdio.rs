@@ -52,7 +52,7 @@ pub async fn serve_mcp(
     stop: impl Future<Output = ()>,
 ) -> std::result::Result<(), StartError> {
     let unopened = |problem: Problem| StartError::Stores(Box::new(problem));
-    let lifecycle = Lifecycle::new();
+    let lifecycle = Lifecycle::default();
     let (app, scribe) = App::open(config, data, None, lifecycle.clone()).await.map_err(unopened)?;
     let shared = Shared::new(app.clone(), config.mcp.fixtures).map_err(unopened)?;
     let who = Identity::local_user(local::caller(&app, user).map_err(unopened)?);

@@ -1,8 +1,6 @@
 //! What is counted about requests.
 
-mod agreements;
 mod process;
-mod registries;
 mod samples;
 
 use std::fmt;
@@ -11,10 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use axum::extract::{MatchedPath, Request};
 use keyward::agents::Gathered;
-use keyward::models::Usage;
-use keyward::queue::Metrics as QueueMetrics;
-use keyward::registry::Metrics as RegistryMetrics;
-use keyward::{cache, locks};
+use keyward_operations::metrics::ServiceMetrics;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -24,9 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use agreements::AgreementFamilies;
 use process::Process;
-use registries::RegistryFamilies;
 pub(crate) use samples::Samples;
 
 use crate::app::App;
@@ -107,12 +100,9 @@ pub(crate) struct Untaken {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    /// What the services count, under names of their own.
-    services: Registry,
-    /// What is counted about the locks of all stores, those of computations among them.
-    pub locks: locks::Metrics,
-    /// What is counted about the caches of all stores.
-    pub cache: cache::Metrics,
+    /// Counters of services that have names of their own.
+    shared: Registry,
+    pub services: ServiceMetrics,
     pub requests: Family<Ended, Counter>,
     pub seconds: Family<Route, Histogram, fn() -> Histogram>,
     pub refused: Family<Refused, Counter>,
@@ -126,11 +116,7 @@ pub(crate) struct Metrics {
     pub claims_waiting: Gauge,
     pub audit_refused: Counter,
     pub audit_write_failures: Counter,
-    /// Of all queues together: their names are clients' to choose.
-    pub queues: QueueMetrics,
     agents: AgentMetrics,
-    registries: RegistryFamilies,
-    agreements: AgreementFamilies,
     process: Process,
     /// When the TLS certificate expires, as Unix time; 0 without one.
     certificate_not_after: AtomicI64,
@@ -183,9 +169,8 @@ impl Metrics {
         };
         let mut metrics = Self {
             registry: Registry::with_prefix("keyward"),
-            services: Registry::default(),
-            locks: locks::Metrics::new(),
-            cache: cache::Metrics::new(),
+            shared: Registry::default(),
+            services: ServiceMetrics::default(),
             requests: Family::default(),
             seconds: Family::new_with_constructor(histogram),
             refused: Family::default(),
@@ -199,10 +184,7 @@ impl Metrics {
             claims_waiting: Gauge::default(),
             audit_refused: Counter::default(),
             audit_write_failures: Counter::default(),
-            queues: QueueMetrics::default(),
             agents: AgentMetrics::default(),
-            registries: RegistryFamilies::new(),
-            agreements: AgreementFamilies::default(),
             process: Process::default(),
             certificate_not_after: AtomicI64::new(0),
         };
@@ -243,8 +225,7 @@ impl Metrics {
             "Watches that were closed because their clients did not read",
             metrics.watches_unread.clone(),
         );
-        metrics.locks.register(&mut metrics.services);
-        metrics.cache.register(&mut metrics.services);
+        metrics.services.register_shared(&mut metrics.shared);
         registry.register(
             "claims_waiting",
             "Claims that wait for messages",
@@ -260,26 +241,9 @@ impl Metrics {
             "Writes of the audit log that failed, and are tried again",
             metrics.audit_write_failures.clone(),
         );
-        metrics.queues.register_queue(registry.sub_registry_with_prefix("queue"));
         metrics.agents.register(registry.sub_registry_with_prefix("agents"));
-        metrics.registries.register(registry.sub_registry_with_prefix("registry"));
-        metrics.agreements.register(registry.sub_registry_with_prefix("agreements"));
+        metrics.services.register(registry);
         metrics
-    }
-
-    /// What a registry counts in, under its name.
-    pub fn registry(&self, name: &str) -> RegistryMetrics {
-        self.registries.of(name)
-    }
-
-    /// What the tasks of a workspace count in, under its name.
-    pub fn tasks(&self, workspace: &str) -> QueueMetrics {
-        self.agreements.of(workspace)
-    }
-
-    /// Takes over what a workspace has spent on models.
-    pub fn spent(&self, workspace: &str, spent: Usage) {
-        self.agreements.spent(workspace, spent);
     }
 
     /// Takes over what is gathered about agents' entries.
@@ -321,7 +285,7 @@ impl Metrics {
         self.process.register(&mut process);
         let mut text = String::new();
         encode_registry(&mut text, &self.registry)?;
-        encode_registry(&mut text, &self.services)?;
+        encode_registry(&mut text, &self.shared)?;
         encode_registry(&mut text, &sampled)?;
         encode_registry(&mut text, &process)?;
         encode_eof(&mut text)?;

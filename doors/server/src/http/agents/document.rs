@@ -11,6 +11,7 @@ use super::super::conditional::etag;
 use super::super::text::Object;
 use crate::api::agents::Reached;
 use crate::api::records::Changed;
+use crate::http::problem::Answered;
 use crate::problem::{Problem, Result};
 
 /// An entry of the agent data store.
@@ -83,7 +84,7 @@ pub(super) struct AgentStored {
 }
 
 /// An entry, or its value alone, with its version and its end in headers.
-pub(super) fn shown(entry: &AgentEntry, value_alone: bool) -> Result<Response<Body>> {
+pub(super) fn shown(entry: &AgentEntry, value_alone: bool) -> Answered {
     let body = match value_alone {
         true => entry.value.clone(),
         false => entry.to_document_with_rev(),
@@ -106,9 +107,9 @@ pub(super) fn described(response: &mut Response<Body>, entry: &AgentEntry) -> Re
 }
 
 /// What is said about an entry that was written.
-pub(super) fn stored(reached: &Reached<'_>, key: &str, done: &Changed) -> Result<Response<Body>> {
+pub(super) fn stored(reached: &Reached<'_>, key: &str, done: &Changed) -> Answered {
     let Some(version) = &done.version else {
-        return Err(Problem::new("internal", "what was written has no version"));
+        return Err(Problem::new("internal", "what was written has no version").into());
     };
     let status = if done.created { StatusCode::CREATED } else { StatusCode::OK };
     let body = Object::new()

@@ -1,8 +1,7 @@
 //! Entries: `/v1/agents/namespaces/{namespace}/entries`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use keyward::agents::{Patch, Set};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -23,7 +22,9 @@ use crate::api::agents::entries::{self, Part, missing};
 use crate::api::agents::{Terms, reach};
 use crate::app::App;
 use crate::auth::Identity;
-use crate::problem::{ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Result;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -58,7 +59,7 @@ struct AgentShape {
         ("key" = String, Path, description = "The key, percent-encoded as one segment"),
         AgentShape,
         ActingHeaders,
-        ("If-None-Match" = Option<String>, Header, description = "Answer only if the version is another one"),
+        ("If-None-Match" = Option<String>, Header, description = "Answered only if the version is another one"),
     ),
     responses(
         (status = 200, description = "The entry as `AgentDocument`, or its value", body = serde_json::Value, headers(
@@ -70,12 +71,12 @@ struct AgentShape {
 )]
 async fn get(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At((namespace, key)): At<(String, String)>,
     Parameters(asked): Parameters<AgentShape>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let found = entries::get(&who, &reached, &key).await?;
     let entry = found.ok_or_else(|| missing(&key))?;
@@ -103,11 +104,11 @@ async fn get(
 )]
 async fn value(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At((namespace, key)): At<(String, String)>,
     Parameters(asked): Parameters<OfUser>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let value = entries::value(&who, &reached, &key).await?;
     let value = value.ok_or_else(|| missing(&key))?;
@@ -176,12 +177,12 @@ pub(super) fn terms(who: &Identity, content: &Content) -> Result<Terms> {
 )]
 async fn put(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At((namespace, key)): At<(String, String)>,
     Parameters(asked): Parameters<OfUser>,
     Roomy(content): Roomy,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let AgentSetBody { value, metadata, ttl, sliding } = content.read()?;
     let set = drafted(value, metadata, ttl, sliding)?;
@@ -230,12 +231,12 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
 )]
 async fn patch(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At((namespace, key)): At<(String, String)>,
     Parameters(asked): Parameters<OfUser>,
     Roomy(content): Roomy,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let AgentPatchBody { value, metadata } = content.read_patch()?;
     let part = |raw: Option<&RawValue>| raw.map(stored_json).transpose();
@@ -272,12 +273,12 @@ struct AgentDeleted {
 )]
 async fn delete(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At((namespace, key)): At<(String, String)>,
     Parameters(asked): Parameters<OfUser>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let done = entries::delete(&who, &reached, &key, &terms(&who, &content)?).await?;
     let body = Object::new().raw("deleted", if done.deleted { "true" } else { "false" });
@@ -325,11 +326,11 @@ impl AgentListParameters {
 )]
 async fn keys(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At(namespace): At<String>,
     Parameters(asked): Parameters<AgentListParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (user, part) = asked.part()?;
     let reached = reach(&who, &app, &acting.for_user(user), &namespace)?;
     let page = entries::keys(&who, &reached, part).await?;
@@ -354,11 +355,11 @@ async fn keys(
 )]
 async fn all(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At(namespace): At<String>,
     Parameters(asked): Parameters<AgentListParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (user, part) = asked.part()?;
     let reached = reach(&who, &app, &acting.for_user(user), &namespace)?;
     let page = entries::all(&who, &reached, part).await?;

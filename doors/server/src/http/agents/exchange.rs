@@ -20,9 +20,10 @@ use super::super::stores::answer;
 use super::{Acting, ActingHeaders};
 use crate::api::agents::exchange::{self, Import};
 use crate::app::App;
-use crate::auth::Identity;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::listener::Peer;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::problem::{Problem, Result};
 use crate::shares::Holder;
 
 /// JSON lines.
@@ -67,11 +68,11 @@ struct ExportParameters {
 )]
 async fn export(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     Extension(peer): Extension<Peer>,
     acting: Acting,
     Parameters(asked): Parameters<ExportParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let behalf = acting.for_user(asked.user);
     let mut pages = Box::pin(exchange::export(&who, &app, &behalf, asked.namespace)?);
     // What is wrong with the request shows at the first page, when it can still be told.
@@ -163,11 +164,11 @@ struct ImportParameters {
 )]
 async fn import(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     Parameters(asked): Parameters<ImportParameters>,
     request: Request,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mut import = Import::begin(&who, &app, acting.for_user(asked.user), asked.all_users)?;
     let is_json = is_json(&request)?;
     let (parts, body) = request.into_parts();
@@ -188,7 +189,7 @@ async fn import(
                 reader.push(piece, &mut waiting)
             }
             None if is_json && reader.is_blank() => {
-                return Err(Problem::invalid("the body is empty; send documents as JSON"));
+                return Err(Problem::invalid("the body is empty; send documents as JSON").into());
             }
             None => reader.finish(),
         };

@@ -1,8 +1,7 @@
 //! Earlier versions of entries: `/v1/agents/namespaces/{namespace}/entries/{key}/history`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::agents::PastEntry;
 use keyward::moment_text;
 use serde::{Deserialize, Serialize};
@@ -20,8 +19,8 @@ use super::entries::terms;
 use super::{Acting, ActingHeaders, OfUser};
 use crate::api::agents::{history as past, reach};
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(history)).routes(routes!(restore)).routes(routes!(redact))
@@ -102,11 +101,11 @@ struct AgentRedaction {
 )]
 async fn history(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At((namespace, key)): At<(String, String)>,
     Parameters(asked): Parameters<AgentHistoryParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let limit = page_limit(asked.limit)?;
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let page = past::history(&who, &reached, &key, asked.before, limit).await?;
@@ -161,12 +160,12 @@ fn version(past: &PastEntry) -> String {
 )]
 async fn restore(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At((namespace, key, number)): At<(String, String, u64)>,
     Parameters(asked): Parameters<OfUser>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let done = past::restore(&who, &reached, &key, number, &terms(&who, &content)?).await?;
     stored(&reached, &key, &done)
@@ -196,11 +195,11 @@ struct AgentRedacted {
 )]
 async fn redact(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At((namespace, key, number)): At<(String, String, u64)>,
     Parameters(asked): Parameters<OfUser>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let redacted = past::redact(&who, &reached, &key, number).await?;
     answer(&AgentRedacted { redacted })

@@ -20,6 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::agents::{Behalf, NAME_BYTES_MAX};
 use crate::app::App;
+use crate::http::problem::Refused;
 use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -47,9 +48,9 @@ impl Acting {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Acting {
-    type Rejection = Problem;
+    type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self> {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refused> {
         let named = |name: &str| {
             let mut given = parts.headers.get_all(name).iter();
             let Some(value) = given.next() else { return Ok(None) };

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::agents::Settings;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -23,8 +22,9 @@ use crate::api::agents::namespaces;
 use crate::api::agents::reach;
 use crate::api::clearing::{Cleared, Confirmation};
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Problem;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -58,10 +58,10 @@ struct NamespacesParameters {
 )]
 async fn namespaces(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     Parameters(asked): Parameters<NamespacesParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let limit = page_limit(asked.limit)?;
     let behalf = acting.for_user(asked.user);
     let page = namespaces::list(&who, &app, &behalf, asked.cursor, limit).await?;
@@ -106,11 +106,11 @@ struct AgentStats {
 )]
 async fn stats(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At(namespace): At<String>,
     Parameters(asked): Parameters<OfUser>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let stats = namespaces::stats(&who, &reached).await?;
     Ok(json(StatusCode::OK, stats.to_json().to_bytes()))
@@ -157,11 +157,11 @@ struct AgentCleared {
 )]
 async fn clear(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At(namespace): At<String>,
     Parameters(asked): Parameters<ClearParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let confirmation = Confirmation::of(asked.dry_run, asked.confirm);
     let cleared = namespaces::clear(&who, &reached, &asked.prefix, confirmation).await?;
@@ -207,11 +207,11 @@ impl From<Settings> for AgentSettings {
 )]
 async fn settings(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At(namespace): At<String>,
     Parameters(asked): Parameters<OfUser>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     answer(&AgentSettings::from(namespaces::settings(&who, &reached).await?))
 }
@@ -232,17 +232,18 @@ async fn settings(
 )]
 async fn configure(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At(namespace): At<String>,
     Parameters(asked): Parameters<OfUser>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let body: AgentSettings = content.read()?;
     if body.ttl.is_some_and(|ttl| !(1..=SECONDS_MAX).contains(&ttl)) {
         return Err(Problem::invalid(format!("a ttl is from 1 to {SECONDS_MAX} seconds"))
-            .hint("Leave out ttl for entries that live for ever."));
+            .hint("Leave out ttl for entries that live for ever.")
+            .into());
     }
     let AgentSettings { ttl, sliding, honour_ttl_seconds } = body;
     let settings = Settings { ttl: ttl.map(Duration::from_secs), sliding, honour_ttl_seconds };

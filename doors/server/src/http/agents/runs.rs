@@ -1,8 +1,7 @@
 //! What runs of agents did: `/v1/agents/runs`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -16,8 +15,9 @@ use super::document::AgentNames;
 use super::{Acting, ActingHeaders};
 use crate::api::agents::{reach_user, runs as logs};
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Problem;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(runs)).routes(routes!(operations))
@@ -47,10 +47,10 @@ struct RunsParameters {
 )]
 async fn runs(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     Parameters(asked): Parameters<RunsParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let limit = page_limit(asked.limit)?;
     let reached = reach_user(&who, &app, &acting.for_user(asked.user))?;
     let page = logs::list(&who, &reached, asked.cursor, limit).await?;
@@ -106,11 +106,11 @@ struct AgentOperation {
 )]
 async fn operations(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At(run): At<String>,
     Parameters(asked): Parameters<RunsParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let limit = page_limit(asked.limit)?;
     let reached = reach_user(&who, &app, &acting.for_user(asked.user))?;
     let page = logs::operations(&who, &reached, &run, asked.cursor, limit).await?;

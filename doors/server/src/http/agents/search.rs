@@ -19,8 +19,9 @@ use super::document::AgentDocument;
 use super::{Acting, ActingHeaders, OfUser};
 use crate::api::agents::{reach, reach_user, search as searching};
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Result;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(search)).routes(routes!(search_everywhere))
@@ -99,12 +100,12 @@ fn found(found: &Found) -> Response<Body> {
 )]
 async fn search(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At(namespace): At<String>,
     Parameters(asked): Parameters<OfUser>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let body: AgentSearch<'_> = content.read()?;
     Ok(found(&searching::search(&who, &reached, &body.search()?).await?))
@@ -121,11 +122,11 @@ async fn search(
 )]
 async fn search_everywhere(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     Parameters(asked): Parameters<OfUser>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach_user(&who, &app, &acting.for_user(asked.user))?;
     let body: AgentSearch<'_> = content.read()?;
     Ok(found(&searching::search_everywhere(&who, &reached, &body.search()?).await?))

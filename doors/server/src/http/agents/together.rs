@@ -1,8 +1,7 @@
 //! Several entries at once: `/v1/agents/namespaces/{namespace}/get` and `…/set`.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::Version;
 use keyward::agents::Set;
 use keyward::records::Precondition;
@@ -20,8 +19,9 @@ use super::life::{LifeText, life_schema};
 use super::{Acting, ActingHeaders, OfUser};
 use crate::api::agents::{entries, reach};
 use crate::app::App;
-use crate::auth::Identity;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_many)).routes(routes!(set_many))
@@ -71,12 +71,12 @@ struct AgentValue {
 )]
 async fn get_many(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At(namespace): At<String>,
     Parameters(asked): Parameters<OfUser>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let AgentKeys { keys } = content.read()?;
     let values = entries::get_many(&who, &reached, &keys).await?;
@@ -176,12 +176,12 @@ struct AgentSetOne {
 )]
 async fn set_many(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     acting: Acting,
     At(namespace): At<String>,
     Parameters(asked): Parameters<OfUser>,
     Roomy(content): Roomy,
-) -> Result<Response<Body>> {
+) -> Answered {
     let reached = reach(&who, &app, &acting.for_user(asked.user), &namespace)?;
     let body: AgentSetManyBody<'_> = content.read()?;
     let sets: Vec<_> = body.entries.into_iter().map(AgentSetOneBody::set).collect::<Result<_>>()?;

@@ -1,8 +1,7 @@
 //! Having a model look for issues.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::agreements::Task;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -12,12 +11,13 @@ use utoipa_axum::routes;
 use super::tasks::submitted;
 use crate::api::agreements::{analysis, page_id, reach};
 use crate::app::App;
-use crate::auth::{Identity, Need};
+use crate::auth::Need;
 use crate::http::answer::json;
 use crate::http::jobs::JobBody;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Content};
 use crate::http::text::told;
-use crate::problem::{ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(analyze, last))
@@ -52,10 +52,10 @@ struct AnalyzeBody {
 )]
 async fn analyze(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, &app, &name, Need::Write)?;
     let AnalyzeBody { again } = content.read()?;
     let mark = content.mark(&who)?;
@@ -102,9 +102,9 @@ struct AnalysisBody {
 )]
 async fn last(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page)): At<(String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let found = analysis::last(&who, &app, &name, &page).await?;
     Ok(json(StatusCode::OK, told(&found)?))
 }

@@ -1,8 +1,10 @@
 //! What is attached to pages.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use futures_util::stream;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -15,9 +17,11 @@ use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::http::answer::{empty, harmless, json, path_segment};
 use crate::http::content_type;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Parameters, whole};
 use crate::http::text::told;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::problem::{Problem, Result};
 use crate::shares::{Holder, Place};
 
 /// How much of an attachment is handed over at once.
@@ -81,11 +85,11 @@ struct AttachParameters {
 )]
 async fn put(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page, source)): At<(String, String, String)>,
     Parameters(asked): Parameters<AttachParameters>,
     request: Request,
-) -> Result<Response<Body>> {
+) -> Answered {
     let bytes_max = pages::attachment_bytes_max(&who, &app, &name)?;
     let _place = place(&app, &who)?;
     let (parts, body) = request.into_parts();
@@ -93,7 +97,9 @@ async fn put(
     let media_type = parts.headers.get(header::CONTENT_TYPE);
     let media_type = media_type.and_then(|kind| kind.to_str().ok());
     if media_type.is_none() && !bytes.is_empty() {
-        return Err(content_type::missing("the type of the file, or application/octet-stream"));
+        return Err(
+            content_type::missing("the type of the file, or application/octet-stream").into()
+        );
     }
     let said = Said { name: asked.name.as_deref().unwrap_or(&source), media_type };
     let attached = pages::attach(&who, &app, &name, (&page, &source), &said, &bytes).await?;
@@ -106,7 +112,7 @@ fn place(app: &App, who: &Identity) -> Result<Place> {
         Problem::new("overloaded", "as many attachments are on their way as this server holds")
             .hint("Try again in a moment; nothing was done.")
             .retryable()
-            .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+            .retry_after(Duration::from_secs(1))
     })
 }
 
@@ -128,9 +134,9 @@ fn place(app: &App, who: &Identity) -> Result<Place> {
 )]
 async fn content(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page, source)): At<(String, String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, &app, &name, Need::Read)?;
     let place = place(&app, &who)?;
     let (attachment, bytes) = pages::content(&who, &app, &name, (&page, &source)).await?;
@@ -182,9 +188,9 @@ fn pieces(bytes: Bytes, place: Place) -> Body {
 )]
 async fn detach(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page, source)): At<(String, String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     // Detached now or before: it is not there.
     pages::detach(&who, &app, &name, (&page, &source)).await?;
     Ok(empty(StatusCode::NO_CONTENT))

@@ -1,12 +1,12 @@
 //! The forms in which a document is given out.
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use keyward::Version;
 use keyward::agreements::Document;
 use keyward::extract::{Language, sanitized_html};
 
 use crate::http::answer::{harmless, json, tagged};
+use crate::http::problem::Answered;
 use crate::http::text::told;
 use crate::problem::{Problem, Result};
 
@@ -63,7 +63,7 @@ fn range(text: &str) -> (String, f32) {
 }
 
 /// A document in the form that the client likes best.
-pub(super) async fn shown(headers: &HeaderMap, document: &Document) -> Result<Response<Body>> {
+pub(super) async fn shown(headers: &HeaderMap, document: &Document) -> Answered {
     let form = Form::wanted(headers);
     let text = match form {
         Form::Json => told(document)?,

@@ -1,8 +1,6 @@
 //! Issues for other programs and for paper.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::Response;
 use keyward::agreements::{export_csv, export_markdown};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -11,10 +9,10 @@ use utoipa_axum::routes;
 
 use crate::api::agreements::issues;
 use crate::app::App;
-use crate::auth::Identity;
 use crate::http::answer::harmless;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Parameters};
-use crate::problem::{ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(export))
@@ -57,10 +55,10 @@ struct ExportParameters {
 )]
 async fn export(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page)): At<(String, String)>,
     Parameters(asked): Parameters<ExportParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let all = issues::all(&who, &app, &name, &page).await?;
     Ok(match asked.format {
         ExportFormat::Csv => harmless("text/csv; charset=utf-8", export_csv(&all)?),

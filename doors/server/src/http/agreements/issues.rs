@@ -1,8 +1,7 @@
 //! The issues of a page.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use keyward::agreements::{
     Annotation, Issue, IssueId, IssuePage, Members, NewIssue, Part, Severity, State as IssueState,
@@ -17,12 +16,14 @@ use super::filter::FilterParameters;
 use crate::api::agreements::issues::{self, Change};
 use crate::api::agreements::reach;
 use crate::app::App;
-use crate::auth::{Identity, Need};
+use crate::auth::Need;
 use crate::http::answer::{json, located, tagged};
 use crate::http::conditional::{etag, precondition};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Content, Parameters};
 use crate::http::text::{Object, told};
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(show, change))
@@ -153,10 +154,10 @@ struct IssuesBody {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page)): At<(String, String)>,
     Parameters(asked): Parameters<FilterParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let found = issues::list(&who, &app, &name, &page, &asked.listing()?).await?;
     Ok(json(StatusCode::OK, listed(&found)?))
 }
@@ -198,10 +199,10 @@ struct NewIssueBody {
 )]
 async fn create(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, &app, &name, Need::Write)?;
     let new: NewIssue = content.read()?;
     content.without_mark(&who)?;
@@ -213,7 +214,7 @@ async fn create(
     Ok(response)
 }
 
-fn changed(status: StatusCode, found: &Versioned) -> Result<Response<Body>> {
+fn changed(status: StatusCode, found: &Versioned) -> Answered {
     let mut response = json(status, issue_text(found)?);
     let (header, tag) = etag(&found.version)?;
     response.headers_mut().insert(header, tag);
@@ -230,7 +231,7 @@ fn changed(status: StatusCode, found: &Versioned) -> Result<Response<Body>> {
         ("workspace" = String, Path, description = "The name of a workspace"),
         ("page" = String, Path, description = "The id of a page"),
         ("issue" = String, Path, description = "The id of an issue"),
-        ("If-None-Match" = Option<String>, Header, description = "Answer only if the issue has another version"),
+        ("If-None-Match" = Option<String>, Header, description = "Answered only if the issue has another version"),
     ),
     responses(
         (status = 200, description = "The issue", body = IssueBody, headers(
@@ -242,10 +243,10 @@ fn changed(status: StatusCode, found: &Versioned) -> Result<Response<Body>> {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page, issue)): At<(String, String, String)>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let found = issues::show(&who, &app, &name, (&page, &issue)).await?;
     let text = issue_text(&found)?;
     tagged(&headers, &found.version, || json(StatusCode::OK, text))
@@ -319,10 +320,10 @@ impl ChangeBody {
 )]
 async fn change(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page, issue)): At<(String, String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, &app, &name, Need::Write)?;
     let (change, why) = content.read_patch::<ChangeBody>()?.change()?;
     content.without_mark(&who)?;

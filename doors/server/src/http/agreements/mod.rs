@@ -12,9 +12,8 @@ mod pages;
 mod policies;
 mod tasks;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::agreements::source::SourceSettings;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -27,8 +26,9 @@ use super::text::Object;
 use crate::agreements::Kept;
 use crate::api::agreements;
 use crate::app::App;
-use crate::auth::{Identity, Need};
-use crate::problem::{ProblemAnswers, Result};
+use crate::auth::Need;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 
 pub(crate) use filter::FilterParameters;
 pub(crate) use issues::{ChangeBody, issue_text, listed};
@@ -95,7 +95,7 @@ struct WorkspacesBody {
     tag = "agreements",
     responses((status = 200, description = "Workspaces, by name", body = WorkspacesBody), ProblemAnswers),
 )]
-async fn list(State(app): State<App>, who: Identity) -> Result<Response<Body>> {
+async fn list(State(app): State<App>, Authenticated(who): Authenticated) -> Answered {
     let items = agreements::list(&who, &app, Need::Read).map(|kept| workspace(kept).finish());
     Ok(json(StatusCode::OK, Object::new().list("items", items).finish()))
 }
@@ -121,9 +121,9 @@ struct WorkspaceStandingBody {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (kept, stats) = agreements::status(&who, &app, &name).await?;
     let text = workspace(kept).raw("tasks", &waiting(&stats).finish());
     Ok(json(StatusCode::OK, text.finish()))

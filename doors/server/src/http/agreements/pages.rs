@@ -1,8 +1,7 @@
 //! The pages of a workspace.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::agreements::BodyFormat;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -12,12 +11,14 @@ use utoipa_axum::routes;
 use crate::api::agreements::pages::{self, Listed, Text};
 use crate::api::agreements::reach;
 use crate::app::App;
-use crate::auth::{Identity, Need};
+use crate::auth::Need;
 use crate::http::answer::{empty, json};
 use crate::http::names::{Names, PageOfNames, names};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Content, Parameters};
 use crate::http::text::{Object, told};
-use crate::problem::{ProblemAnswers, Result};
+use crate::problem::Result;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, put, delete))
@@ -52,10 +53,10 @@ struct PagesBody {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     Parameters(asked): Names,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (after, limit) = names(asked)?;
     let listed = pages::list(&who, &app, &name, after.as_deref(), limit).await?;
     Ok(json(StatusCode::OK, pages_text(&listed)?))
@@ -99,9 +100,9 @@ struct AgreementBody {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page)): At<(String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let page = pages::show(&who, &app, &name, &page).await?;
     Ok(json(StatusCode::OK, told(&page)?))
 }
@@ -139,10 +140,10 @@ struct PutPageBody {
 )]
 async fn put(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, &app, &name, Need::Write)?;
     let PutPageBody { title, body, body_format: format } = content.read()?;
     content.without_mark(&who)?;
@@ -166,9 +167,9 @@ async fn put(
 )]
 async fn delete(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page)): At<(String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     // Deleted now or before: it is not there.
     pages::delete(&who, &app, &name, &page).await?;
     Ok(empty(StatusCode::NO_CONTENT))

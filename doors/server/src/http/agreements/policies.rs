@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -16,12 +15,13 @@ use super::tasks::accepted;
 use crate::api::agreements::policies::{self, Asked, Making, Wanted};
 use crate::api::agreements::reach;
 use crate::app::App;
-use crate::auth::{Identity, Need};
+use crate::auth::Need;
 use crate::http::answer::json;
 use crate::http::jobs::JobBody;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Content, Parameters};
 use crate::http::text::{Object, told};
-use crate::problem::{ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, make))
@@ -76,9 +76,9 @@ struct CatalogBody {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page)): At<(String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let catalog = policies::catalog(&who, &app, &name, &page).await?;
     let text = Object::new().raw("policies", &told(&catalog)?);
     Ok(json(StatusCode::OK, text.finish()))
@@ -142,7 +142,7 @@ struct DocumentBody {
         ("page" = String, Path, description = "The id of a page"),
         ("source" = String, Path, description = "The id of a policy"),
         LanguageParameters,
-        ("If-None-Match" = Option<String>, Header, description = "Answer only if the document is another one"),
+        ("If-None-Match" = Option<String>, Header, description = "Answered only if the document is another one"),
     ),
     responses(
         (status = 200, description = "The document", headers(
@@ -158,11 +158,11 @@ struct DocumentBody {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page, source)): At<(String, String, String)>,
     Parameters(asked): Parameters<LanguageParameters>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let wanted = Wanted { page: &page, source: &source, language: asked.language.as_deref() };
     shown(&headers, &policies::made(&who, &app, &name, wanted).await?).await
 }
@@ -198,11 +198,11 @@ async fn show(
 )]
 async fn make(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, page, source)): At<(String, String, String)>,
     Parameters(asked): Parameters<MakeParameters>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, &app, &name, Need::Write)?;
     content.without_mark(&who)?;
     let making = Making { wait: wait(&app, asked.wait_ms), redo: asked.redo.unwrap_or_default() };

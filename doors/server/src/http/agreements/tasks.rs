@@ -1,8 +1,7 @@
 //! Tasks of a workspace, and the jobs that do them.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use keyward::agreements::Task;
 use keyward::queue::Job;
 use utoipa::ToSchema;
@@ -14,11 +13,12 @@ use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::http::answer::{json, located, mark_replayed};
 use crate::http::jobs::{JobBody, JobEvent, job, watched};
+use crate::http::problem::{Answered, ProblemAnswers};
 use crate::http::queues::{OutcomeBody, told};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Content};
 use crate::http::watch::Open;
 use crate::idempotency::Mark;
-use crate::problem::{ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -64,7 +64,7 @@ struct TaskBody {
 }
 
 /// The answer to what is done by a job: where to ask for it.
-pub(super) fn accepted(workspace: &str, accepted: &Job) -> Result<Response<Body>> {
+pub(super) fn accepted(workspace: &str, accepted: &Job) -> Answered {
     let mut response = json(StatusCode::ACCEPTED, job(accepted)?);
     let (name, place) = located(&["v1", "agreements", workspace, "jobs", &accepted.id])?;
     response.headers_mut().insert(name, place);
@@ -88,10 +88,10 @@ pub(super) fn accepted(workspace: &str, accepted: &Job) -> Result<Response<Body>
 )]
 async fn submit(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, &app, &name, Need::Write)?;
     let task: Task = content.read()?;
     let mark = content.mark(&who)?;
@@ -105,7 +105,7 @@ pub(super) async fn submitted(
     name: &str,
     task: Task,
     mark: Option<&Mark>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let wanted = tasks::submit(who, app, name, task, mark).await?;
     let mut response = accepted(name, &wanted.job)?;
     mark_replayed(&mut response, wanted.replayed);
@@ -126,9 +126,9 @@ pub(super) async fn submitted(
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, id)): At<(String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let found = tasks::show(&who, &app, &name, &id).await?;
     Ok(json(StatusCode::OK, job(&found)?))
 }
@@ -149,10 +149,10 @@ async fn show(
 )]
 async fn cancel(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, id)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mark = content.mark(&who)?;
     Ok(told(&tasks::cancel(&who, &app, &name, &id, mark.as_ref()).await?))
 }
@@ -176,10 +176,10 @@ async fn cancel(
 )]
 async fn watch(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, id)): At<(String, String)>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let statuses = tasks::watch(&who, &app, &name, &id).await?;
     let open = Open::new(&app, &who)?;
     Ok(watched(app, open, statuses, headers))

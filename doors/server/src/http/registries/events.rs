@@ -1,8 +1,8 @@
 //! Runs of a registry, as they happen.
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, Response};
+use axum::http::HeaderMap;
 use futures_util::StreamExt;
 use keyward::Revision;
 use serde::Deserialize;
@@ -13,12 +13,13 @@ use utoipa_axum::routes;
 use super::told;
 use crate::api::registries::runs::{self, Told};
 use crate::app::App;
-use crate::auth::Identity;
 use crate::http::event_stream::{answer, event, problem_event};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Parameters};
 use crate::http::text::Object;
 use crate::http::watch::{Open, over, resumed};
-use crate::problem::{ProblemAnswers, Result};
+use crate::problem::Result;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(events))
@@ -85,11 +86,11 @@ enum RunEventKind {
 )]
 async fn events(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     Parameters(asked): Parameters<EventParameters>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let since = resumed(&headers)?.or(asked.since).map(Revision);
     let events = runs::watch(&who, &app, &name, since)?;
     let open = Open::new(&app, &who)?;

@@ -1,8 +1,7 @@
 //! What a forge tells of pushes. It has no credential: it proves who it is by a signature.
 
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use keyward::registry::PushHook;
 use utoipa::ToSchema;
@@ -10,15 +9,16 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::auth::Refusal;
+use crate::auth::unauthenticated;
 use crate::http::answer::json;
 use crate::http::body::receive;
+use crate::http::problem::{Answered, ProblemAnswers};
 use crate::http::request::At;
 use crate::http::text::Object;
 use crate::limits::Standing;
 use crate::listener::Peer;
 use crate::metrics::Untaken;
-use crate::problem::{Problem, ProblemAnswers, Result};
+use crate::problem::Problem;
 use crate::registries::Kept;
 
 /// How forges say what happened, and what they say of a push.
@@ -64,32 +64,29 @@ struct HookBody {
     ),
     security(()),
 )]
-async fn webhook(
-    State(app): State<App>,
-    At(name): At<String>,
-    request: Request,
-) -> Result<Response<Body>> {
+async fn webhook(State(app): State<App>, At(name): At<String>, request: Request) -> Answered {
     let peer = request.extensions().get::<Peer>();
     let standing = peer.and_then(|peer| app.throttle().stranger(peer.0, app.now()));
     let answer = match standing.as_ref().map_or(Ok(()), Standing::check) {
         Ok(()) => heard(&app, &name, request).await,
-        Err(problem) => Err(problem),
+        Err(problem) => Err(problem.into()),
     };
-    let mut response = answer.unwrap_or_else(Problem::into_response);
+    let mut response = answer.into_response();
     if let Some(standing) = standing {
         standing.tell(response.headers_mut());
     }
     Ok(response)
 }
 
-async fn heard(app: &App, name: &str, request: Request) -> Result<Response<Body>> {
+async fn heard(app: &App, name: &str, request: Request) -> Answered {
     // Before anything is read of what a stranger sends.
     let kept = app.registries().get(name);
     let hooked = kept.and_then(|kept| Some((kept, kept.registry.settings().webhook.as_ref()?)));
     let Some((kept, webhook)) = hooked else {
         let detail = format!("there is no registry called {name:?} that has a webhook");
         return Err(Problem::new("unknown-registry", detail)
-            .hint("Change the path, or configure a webhook for the registry."));
+            .hint("Change the path, or configure a webhook for the registry.")
+            .into());
     };
     let (parts, body) = request.into_parts();
     let (body, _held) = receive(app, &parts, body, app.limits().body_bytes_max).await?;
@@ -108,7 +105,7 @@ async fn heard(app: &App, name: &str, request: Request) -> Result<Response<Body>
     };
     let Some(push) = checked else {
         app.metrics().credentials_refused.get_or_create(&Untaken { reason: "hook" }).inc();
-        return Err(refused());
+        return Err(refused().into());
     };
     let concerned = is_push(&headers) && concerns(kept, &push);
     if concerned {
@@ -124,7 +121,7 @@ async fn heard(app: &App, name: &str, request: Request) -> Result<Response<Body>
 
 /// What is told to whoever cannot prove who they are.
 fn refused() -> Problem {
-    Refusal::told().hint("Sign the request with the secret of the registry's webhook.")
+    unauthenticated().hint("Sign the request with the secret of the registry's webhook.")
 }
 
 /// Whether it is a push that a forge tells of. One that does not say is taken for one.

@@ -9,9 +9,8 @@ mod policies;
 mod queue;
 mod runs;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::moment_text;
 use keyward::registry::{Migrated, Status};
 use serde::Deserialize;
@@ -28,8 +27,10 @@ use super::stores::answer;
 use super::text::{Object, quoted, told};
 use crate::api::registries;
 use crate::app::App;
-use crate::auth::{Identity, Need};
-use crate::problem::{ProblemAnswers, Result};
+use crate::auth::Need;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
+use crate::problem::Result;
 use crate::registries::Kept;
 
 pub(super) use hook::routes as hooks;
@@ -101,7 +102,7 @@ struct RegistriesBody {
     tag = "registries",
     responses((status = 200, description = "Registries, by name", body = RegistriesBody), ProblemAnswers),
 )]
-async fn list(State(app): State<App>, who: Identity) -> Result<Response<Body>> {
+async fn list(State(app): State<App>, Authenticated(who): Authenticated) -> Answered {
     let items = registries::list(&who, &app, Need::Read).map(|kept| registry(kept).finish());
     Ok(json(StatusCode::OK, Object::new().list("items", items).finish()))
 }
@@ -173,9 +174,9 @@ pub(crate) fn standing(kept: &Kept, status: &Status) -> Result<String> {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (kept, status) = registries::status(&who, &app, &name).await?;
     Ok(json(StatusCode::OK, standing(kept, &status)?))
 }
@@ -215,10 +216,10 @@ struct MigratedBody {
 )]
 async fn migrate(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     registries::reach(&who, &app, &name, Need::Admin)?;
     let MigrateBody { dry_run } = content.read()?;
     content.without_mark(&who)?;

@@ -1,8 +1,7 @@
 //! What a run of a registry would do.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::registry::{Operation, Plan, SyncOptions};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -12,12 +11,14 @@ use utoipa_axum::routes;
 use super::told;
 use crate::api::registries::{reach, runs};
 use crate::app::App;
-use crate::auth::{Identity, Need};
+use crate::auth::Need;
 use crate::http::answer::json;
 use crate::http::entries::page_limit;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Content};
 use crate::http::text::Object;
-use crate::problem::{ProblemAnswers, Result};
+use crate::problem::Result;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(plan))
@@ -139,10 +140,10 @@ pub(crate) fn plan_text(plan: &Plan, limit: usize) -> Result<String> {
 )]
 async fn plan(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, &app, &name, Need::Write)?;
     let RegistryPlanBody { full, limit } = content.read()?;
     let limit = page_limit(limit.or(Some(STEPS_MAX)))?;

@@ -1,8 +1,7 @@
 //! The documents of a registry.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use keyward::Version;
 use keyward::registry::{Page, Policy};
 use serde::Deserialize;
@@ -13,12 +12,12 @@ use utoipa_axum::routes;
 
 use crate::api::registries::policies::{self, Listing};
 use crate::app::App;
-use crate::auth::Identity;
 use crate::http::answer::{harmless, json, tagged};
 use crate::http::entries::page_limit;
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Parameters};
 use crate::http::text::Object;
-use crate::problem::{ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show)).routes(routes!(content))
@@ -67,10 +66,10 @@ pub(crate) fn entries(page: &Page<Policy>) -> String {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     Parameters(asked): Parameters<PolicyParameters>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let PolicyParameters { limit, after, search } = asked;
     let listing = Listing { after: super::after(after)?, limit: page_limit(limit)?, search };
     let page = policies::list(&who, &app, &name, &listing).await?;
@@ -86,7 +85,7 @@ async fn list(
     params(
         ("registry" = String, Path, description = "The name of a registry"),
         ("policy" = String, Path, description = "The name of a policy"),
-        ("If-None-Match" = Option<String>, Header, description = "Answer only if the entry is another one"),
+        ("If-None-Match" = Option<String>, Header, description = "Answered only if the entry is another one"),
     ),
     responses(
         (status = 200, description = "The entry", body = serde_json::Value, headers(
@@ -98,10 +97,10 @@ async fn list(
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, policy)): At<(String, String)>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let policy = policies::show(&who, &app, &name, &policy).await?;
     // An entry of version 1 has no sha, and one whose path changed has the same.
     let hash = blake3::hash(policy.entry.as_bytes()).to_hex();
@@ -118,7 +117,7 @@ async fn show(
     params(
         ("registry" = String, Path, description = "The name of a registry"),
         ("policy" = String, Path, description = "The name of a policy"),
-        ("If-None-Match" = Option<String>, Header, description = "Answer only if the content is another one"),
+        ("If-None-Match" = Option<String>, Header, description = "Answered only if the content is another one"),
     ),
     responses(
         (status = 200, description = "Markdown", content_type = "text/markdown", body = String, headers(
@@ -130,10 +129,10 @@ async fn show(
 )]
 async fn content(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, policy)): At<(String, String)>,
     headers: HeaderMap,
-) -> Result<Response<Body>> {
+) -> Answered {
     let content = policies::content(&who, &app, &name, &policy).await?;
     let tag = Version::parse(&content.policy.sha);
     tagged(&headers, &tag, || harmless("text/markdown; charset=utf-8", content.bytes))

@@ -1,8 +1,7 @@
 //! What waits for the consumers of a registry, and what they could not be told.
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -11,15 +10,16 @@ use utoipa_axum::routes;
 use super::{Names, names, waiting};
 use crate::api::registries::{queue, reach};
 use crate::app::App;
-use crate::auth::{Identity, Need};
+use crate::auth::Need;
 use crate::http::answer::{empty, json, mark_replayed};
 use crate::http::dead_letters::{DeadLettersBody, RequeuedBody, dead_letter};
 use crate::http::entries::page_limit;
 use crate::http::messages::{MessageBody, message};
+use crate::http::problem::{Answered, ProblemAnswers};
 use crate::http::queues::{CountBody, OutcomeBody, told};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Content, Parameters};
 use crate::http::text::Object;
-use crate::problem::{ProblemAnswers, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -63,10 +63,10 @@ struct QueueOfBody {
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     Parameters(asked): Names,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (after, limit) = names(asked)?;
     let (stats, page) = queue::show(&who, &app, &name, after.as_deref(), limit).await?;
     let text = waiting(&stats)
@@ -86,10 +86,10 @@ async fn show(
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     Parameters(asked): Names,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (after, limit) = names(asked)?;
     let page = queue::dead_letters(&who, &app, &name, after.as_deref(), limit).await?;
     let items = page.items.iter().map(dead_letter);
@@ -111,10 +111,10 @@ async fn list(
 )]
 async fn requeue(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, policy)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mark = content.mark(&who)?;
     Ok(told(&queue::requeue(&who, &app, &name, &policy, mark.as_ref()).await?))
 }
@@ -142,10 +142,10 @@ struct RequeueOfBody {
 )]
 async fn requeue_page(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, &app, &name, Need::Write)?;
     let RequeueOfBody { limit, after } = content.read()?;
     content.without_mark(&who)?;
@@ -171,10 +171,10 @@ async fn requeue_page(
 )]
 async fn remove(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, policy)): At<(String, String)>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     let mark = content.mark(&who)?;
     let once = queue::remove(&who, &app, &name, &policy, mark.as_ref()).await?;
     let mut response = empty(StatusCode::NO_CONTENT);

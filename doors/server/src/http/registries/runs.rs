@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use keyward::registry::{Run, SyncOptions};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -16,11 +15,13 @@ use super::{Names, names, told};
 use crate::api::registries::reach;
 use crate::api::registries::runs::{self, Begun};
 use crate::app::App;
-use crate::auth::{Identity, Need};
+use crate::auth::Need;
 use crate::http::answer::{json, located};
+use crate::http::problem::{Answered, ProblemAnswers};
+use crate::http::request::Authenticated;
 use crate::http::request::{At, Content, Parameters};
 use crate::http::text::Object;
-use crate::problem::{ProblemAnswers, Result};
+use crate::problem::Result;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(begin, list)).routes(routes!(show))
@@ -134,11 +135,11 @@ pub(crate) fn begun_text(begun: &Begun) -> Result<String> {
 )]
 async fn begin(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     Parameters(asked): Parameters<BeginParameters>,
     content: Content,
-) -> Result<Response<Body>> {
+) -> Answered {
     reach(&who, &app, &name, Need::Write)?;
     let BeginBody { full, allow_mass_delete } = content.read()?;
     content.without_mark(&who)?;
@@ -181,10 +182,10 @@ struct RunsBody {
 )]
 async fn list(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At(name): At<String>,
     Parameters(asked): Names,
-) -> Result<Response<Body>> {
+) -> Answered {
     let (after, limit) = names(asked)?;
     let page = runs::list(&who, &app, &name, after.as_deref(), limit).await?;
     let items = page.items.iter().map(run_text).collect::<Result<Vec<_>>>()?;
@@ -206,9 +207,9 @@ async fn list(
 )]
 async fn show(
     State(app): State<App>,
-    who: Identity,
+    Authenticated(who): Authenticated,
     At((name, id)): At<(String, String)>,
-) -> Result<Response<Body>> {
+) -> Answered {
     let run = runs::show(&who, &app, &name, &id).await?;
     Ok(json(StatusCode::OK, run_text(&run)?))
 }
