@@ -20,7 +20,10 @@ mod json;
 pub mod moment;
 mod page_bytes;
 mod scan;
+#[cfg(feature = "json-schema")]
+mod schema;
 mod secret_file;
+mod serial;
 mod store;
 mod url;
 mod watch;

@@ -35,6 +35,9 @@ mod names;
 mod pattern;
 mod prefix;
 mod range;
+#[cfg(feature = "json-schema")]
+mod schema;
+mod serial;
 mod sortable;
 mod text;
 

@@ -4,7 +4,7 @@ use keyward::cache::{Cached, Claim, Fetch, HeldBack, Ticket};
 use keyward::locks::Renewal;
 use keyward::{Json, Key};
 
-use super::reach::admit;
+use crate::authorize::admit;
 use crate::idempotency::Mark;
 use crate::identity::{Identity, Need};
 use crate::problem::{Problem, Result};

@@ -4,14 +4,14 @@ use keyward::locks::Ticket;
 use keyward::{Commit, Cursor, Key, KeyRange, Limits, Outcome, Prefix, Scan, Want};
 
 use super::locks::{Fenced, Roots, refuse_roots};
-use super::reach::{admit, admit_prefix};
 use super::records::{count, remove_below};
-use super::sight::Sight;
 use super::spaces::Reached;
+use crate::authorize::{admit, admit_prefix};
 use crate::identity::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
 use crate::services::Services;
 use crate::stores::Served;
+use crate::visibility::Sight;
 
 /// How many keys are read at once.
 const READ_TOGETHER: usize = 1_000;

@@ -10,13 +10,13 @@ use keyward::{
 
 use super::locks::{Fenced, Roots};
 use super::queries::PAGE_BYTES_MAX;
-use super::reach::{admit, admit_prefix};
-use super::sight::Sight;
+use crate::authorize::{admit, admit_prefix};
 use crate::idempotency::{Mark, Replay};
 use crate::identity::{Identity, Need};
 use crate::problem::{Problem, Result};
 use crate::services::Services;
 use crate::stores::Served;
+use crate::visibility::Sight;
 
 /// How often a patch is tried when others change the same entry.
 const PATCH_TRIES: usize = 16;
@@ -64,11 +64,11 @@ impl Precondition {
 
 fn failed(now: Option<&Entry>) -> Problem {
     let detail = match now {
-        Some(_) => "what is there is not what the request expects",
-        None => "there is nothing, which is not what the request expects",
+        Some(entry) => format!("the entry changed: it is at version {}", entry.version),
+        None => "the entry does not exist".to_owned(),
     };
     Problem::new("precondition-failed", detail)
-        .hint("Read it again, and decide anew; nothing was done.")
+        .hint("Nothing was written. Read the entry again and retry with its new version.")
 }
 
 /// What a change depends on, and by what it is known again.
@@ -108,11 +108,24 @@ pub async fn put(
     change(who, served, key, commit, terms).await
 }
 
-/// Removes a key.
-pub async fn delete(who: &Identity, served: &Served, key: &Key, terms: &Terms) -> Result<Written> {
+/// Deletes a key; nothing, if it is not set and nothing else is expected.
+pub async fn delete(
+    who: &Identity,
+    served: &Served,
+    key: &Key,
+    terms: &Terms,
+) -> Result<Option<Written>> {
     admit(who, served, key, Need::Write)?;
+    if terms.expected == Precondition::None {
+        if let Some(replay) = replayed(served, terms).await? {
+            return Ok(Some(replay));
+        }
+        if present(served.store().get(key).await?).is_none() {
+            return Ok(None);
+        }
+    }
     let commit = Commit::new().delete(key.clone());
-    change(who, served, key, commit, terms).await
+    change(who, served, key, commit, terms).await.map(Some)
 }
 
 /// Merges a part into what a key holds, which need not be there. Metadata and end stay.

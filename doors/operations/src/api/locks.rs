@@ -10,7 +10,7 @@ use keyward::rules::SparedRoots;
 use keyward::{Commit, Cursor, Key};
 use serde_json::json;
 
-use super::reach::{admit_root, is_shown, refused};
+use crate::authorize::{admit_root, is_shown, refused};
 use crate::idempotency::Mark;
 use crate::identity::{Identity, Need, Target as Place};
 use crate::problem::{Problem, Result};

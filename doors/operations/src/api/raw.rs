@@ -8,15 +8,15 @@ use keyward::{
 
 use super::commits::{Committed, apply};
 use super::locks::Roots;
-use super::reach::{admit_range, admit_raw, runs};
 use super::several;
-use super::sight::Sight;
+use crate::authorize::{admit_range, admit_raw, runs};
 use crate::feed::{Quiet, Told};
 use crate::idempotency::Mark;
 use crate::identity::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
 use crate::services::Services;
 use crate::stores::Served;
+use crate::visibility::Sight;
 
 /// The most keys of a commit, keys of a read and rows of a page.
 pub const ITEMS_MAX: usize = 1_000;

@@ -3,7 +3,7 @@
 use futures_util::{Stream, StreamExt};
 use keyward::{Key, KeyRange, Prefix, Revision};
 
-use super::reach::admit_prefix;
+use crate::authorize::admit_prefix;
 use crate::feed::{Quiet, Told};
 use crate::identity::Identity;
 use crate::problem::{Problem, Result};

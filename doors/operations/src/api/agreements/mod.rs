@@ -10,8 +10,8 @@ pub mod tasks;
 use keyward::agreements::{PageId, QUEUE, SourceId};
 use keyward::queue::QueueStats;
 
-use super::reach::admit_to;
 use crate::agreements::Kept;
+use crate::authorize::admit_to;
 use crate::identity::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
 use crate::services::Services;

@@ -7,7 +7,7 @@ pub mod runs;
 
 use keyward::registry::{Migrated, Status};
 
-use crate::api::reach::admit_to;
+use crate::authorize::admit_to;
 use crate::identity::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
 use crate::registries::Kept;

@@ -18,16 +18,39 @@ use keyward::agents::SPACE;
 use keyward::rules::{Keeper, Reserved};
 use keyward::{Key, KeyRange, Prefix};
 
-use super::sight::Sight;
 use crate::identity::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
+use crate::services::Services;
 use crate::stores::Served;
+use crate::visibility::Sight;
 
 const OWN: &str = "user";
 const SHARED: &str = "shared";
 const MACHINERY: &str = "system";
 /// What the server itself goes by, below [`MACHINERY`].
 const OF_THE_SERVER: [&str; 2] = ["server", "idempotency"];
+
+/// What a caller must be allowed to do for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs<'r> {
+    /// Something in a store.
+    Store {
+        /// The store's name.
+        store: &'r str,
+        /// What.
+        need: Need,
+    },
+}
+
+/// Checks that a caller may make a request: the store exists, and a scope reaches it. What the request may
+/// do to a single key is checked with the key.
+pub fn check(who: &Identity, services: &Services, needs: &Needs<'_>) -> Result<()> {
+    match needs {
+        Needs::Store { store, need } => {
+            who.require(*need, &Target::Store(&services.store(store)?.name))
+        }
+    }
+}
 
 /// Lets a caller read or write the entry of a key, or says which rule is against it. What it says
 /// does not depend on what is stored.

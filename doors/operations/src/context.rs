@@ -1,0 +1,71 @@
+//! Who asks, and on what an operation works.
+
+use crate::authorize;
+use crate::facts::{Effect, Facts};
+use crate::idempotency::Mark;
+use crate::identity::Identity;
+use crate::input::Input;
+use crate::operation::Operation;
+use crate::problem::{Problem, Result};
+use crate::services::Services;
+
+/// Who asks, on what an operation works, and by what it is known again.
+#[derive(Debug, Clone)]
+pub struct Context {
+    who: Identity,
+    services: Services,
+    /// The idempotency key that the caller chose.
+    chosen: Option<String>,
+    mark: Option<Mark>,
+}
+
+impl Context {
+    /// A caller and the services.
+    pub fn new(who: Identity, services: Services) -> Self {
+        Self { who, services, chosen: None, mark: None }
+    }
+
+    /// The same for a request that may be sent again under this idempotency key.
+    #[must_use]
+    pub fn idempotent(self, chosen: impl Into<String>) -> Self {
+        Self { chosen: Some(chosen.into()), ..self }
+    }
+
+    /// The caller.
+    pub fn who(&self) -> &Identity {
+        &self.who
+    }
+
+    /// What the operation works on.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// What remembers the request in the commit that does it, if it has an idempotency key.
+    pub fn mark(&self) -> Option<&Mark> {
+        self.mark.as_ref()
+    }
+
+    /// Checks what the caller may do, and runs the operation.
+    pub async fn run<O: Operation>(&self, request: O) -> Result<O::Response> {
+        authorize::check(&self.who, &self.services, &request.needs())?;
+        request.run(self).await
+    }
+
+    /// Makes the mark of a request from its idempotency key and everything that it asks for.
+    pub(crate) fn remember(&mut self, facts: &Facts, input: &Input<'_>) -> Result<()> {
+        let Some(chosen) = &self.chosen else { return Ok(()) };
+        if facts.effect == Effect::Reads {
+            return Ok(());
+        }
+        if !facts.idempotent {
+            return Err(Problem::invalid("this operation takes no idempotency key")
+                .hint("Leave it out: sent again, the request does nothing twice."));
+        }
+        let asked = input.fingerprint();
+        let parts: Vec<&[u8]> =
+            std::iter::once(facts.id.as_bytes()).chain(asked.iter().map(Vec::as_slice)).collect();
+        self.mark = Some(Mark::new(&self.who, chosen, &parts)?);
+        Ok(())
+    }
+}
