@@ -1,6 +1,8 @@
 //! How the command ends: one table of exit codes, shown by `--help` and the man page.
 
-use keyward::{ErrorKind, agents, agreements, cache, locks, migrate, queue, records, registry};
+use keyward::{
+    Coded, ErrorKind, agents, agreements, cache, locks, migrate, queue, records, registry,
+};
 
 use crate::agreements::failed;
 
@@ -226,7 +228,7 @@ impl From<&agreements::Error> for Exit {
             Error::Cache(error) => error.into(),
             Error::Queue(error) => error.into(),
             Error::Source { retryable: false, .. } => Self::Place,
-            error => failed::exit(error.code()),
+            error => failed::exit(error.code().name()),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use keyward::schema::Problems;
 use keyward::{
-    ErrorKind, ParseError, agents, agreements, cache, locks, migrate, queue, records, registry,
+    Coded, ErrorKind, ParseError, agents, agreements, cache, locks, migrate, queue, records,
+    registry,
 };
 use serde::Serialize;
 
@@ -191,7 +192,7 @@ const RESERVED: &str = "Nothing was done. Write records with keyward record, and
                         hand, put, del and import take --raw.";
 
 /// The hint of an error, in terms of commands.
-fn advice(hint: &'static str) -> &'static str {
+fn advice(hint: &str) -> &str {
     match hint {
         hint if hint == ErrorKind::Corrupt.hint() => DAMAGED,
         hint if hint == ErrorKind::Reserved.hint() => RESERVED,
@@ -202,7 +203,7 @@ fn advice(hint: &'static str) -> &'static str {
 impl From<keyward::Error> for Failure {
     fn from(error: keyward::Error) -> Self {
         let kind = error.kind();
-        let failure = Self::new(kind.into(), kind.code(), error.to_string());
+        let failure = Self::new(kind.into(), kind.code().name(), error.to_string());
         let hint = error.advice().unwrap_or_else(|| advice(kind.hint()));
         // What has a hint of its own does not help by itself when tried again.
         let retryable = kind.retryable() && error.advice().is_none();
@@ -215,7 +216,7 @@ macro_rules! from_errors_of {
     ($($service:ident),+) => {
         $(impl From<$service::Error> for Failure {
             fn from(error: $service::Error) -> Self {
-                let (exit, code) = (Exit::from(&error), error.code());
+                let (exit, code) = (Exit::from(&error), error.code().name());
                 let hint = advice(error.hint());
                 let failure = Self::new(exit, code, error.to_string()).hint(hint);
                 Self { retryable: error.retryable(), ..failure }
@@ -229,7 +230,8 @@ from_errors_of!(agreements, cache, locks, queue);
 impl From<agents::Error> for Failure {
     fn from(error: agents::Error) -> Self {
         let hint = advice_of(&error).unwrap_or_else(|| advice(error.hint()));
-        let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
+        let failure =
+            Self::new(Exit::from(&error), error.code().name(), error.to_string()).hint(hint);
         Self { retryable: error.retryable(), ..failure }
     }
 }
@@ -262,7 +264,8 @@ impl From<registry::Error> for Failure {
             }
             error => advice(error.hint()),
         };
-        let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
+        let failure =
+            Self::new(Exit::from(&error), error.code().name(), error.to_string()).hint(hint);
         Self { retryable: error.retryable(), ..failure }
     }
 }
@@ -275,7 +278,8 @@ impl From<records::Error> for Failure {
             }
             error => advice_of_records(error).unwrap_or_else(|| advice(error.hint())),
         };
-        let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
+        let failure =
+            Self::new(Exit::from(&error), error.code().name(), error.to_string()).hint(hint);
         Self { retryable: error.retryable(), ..failure }
     }
 }
@@ -289,11 +293,10 @@ impl From<migrate::Error> for Failure {
                     "Nothing was done. Add --field {variable}=FIELD to take it from the value, or \
                      --variable {variable}=OLD from another variable of the old key."
                 );
-                Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint)
+                Self::new(Exit::from(&error), error.code().name(), error.to_string()).hint(hint)
             }
-            error => {
-                Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
-            }
+            error => Self::new(Exit::from(&error), error.code().name(), error.to_string())
+                .hint(error.hint()),
         }
     }
 }

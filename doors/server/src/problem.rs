@@ -5,7 +5,8 @@ use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use keyward::schema::Problems;
 use keyward::{
-    ParseError, agents, agreements, cache, locks, migrate, moment_text, queue, records, registry,
+    Coded, ParseError, agents, agreements, cache, locks, migrate, moment_text, queue, records,
+    registry,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -228,7 +229,7 @@ impl IntoResponse for Problem {
 impl From<keyward::Error> for Problem {
     fn from(error: keyward::Error) -> Self {
         let kind = error.kind();
-        Self::of_service(kind.code(), error.to_string(), kind.hint(), kind.retryable())
+        Self::of_service(kind.code().name(), error.to_string(), kind.hint(), kind.retryable())
     }
 }
 
@@ -237,7 +238,7 @@ macro_rules! from_errors_of {
     ($($service:ident),+) => {
         $(impl From<$service::Error> for Problem {
             fn from(error: $service::Error) -> Self {
-                let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+                let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
                 Self::of_service(code, error.to_string(), hint, retryable)
             }
         })+
@@ -248,7 +249,7 @@ from_errors_of!(queue);
 
 impl From<agents::Error> for Problem {
     fn from(error: agents::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
         let mut told = Self::of_service(code, error.to_string(), hint, retryable);
         if let Some((number, line)) = error.document() {
             told = told.with("document", number);
@@ -266,7 +267,7 @@ impl From<agents::Error> for Problem {
 
 impl From<registry::Error> for Problem {
     fn from(error: registry::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
         let told = Self::of_service(code, error.to_string(), hint, retryable);
         match error {
             registry::Error::Store(error) => error.into(),
@@ -283,7 +284,7 @@ impl From<registry::Error> for Problem {
 
 impl From<agreements::Error> for Problem {
     fn from(error: agreements::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
         let told = Self::of_service(code, error.to_string(), hint, retryable);
         match error {
             agreements::Error::Store(error) => error.into(),
@@ -300,7 +301,7 @@ impl From<agreements::Error> for Problem {
 
 impl From<locks::Error> for Problem {
     fn from(error: locks::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
         let problem = Self::of_service(code, error.to_string(), hint, retryable);
         match error {
             locks::Error::Lost { loss: locks::Loss::Broken { by, reason }, .. } => {
@@ -313,7 +314,7 @@ impl From<locks::Error> for Problem {
 
 impl From<cache::Error> for Problem {
     fn from(error: cache::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
         let problem = Self::of_service(code, error.to_string(), hint, retryable);
         match error {
             cache::Error::Lock(error) => error.into(),
@@ -333,7 +334,7 @@ impl From<cache::Error> for Problem {
 
 impl From<records::Error> for Problem {
     fn from(error: records::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
+        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
         let problem = Self::of_service(code, error.to_string(), hint, retryable);
         match error {
             records::Error::SchemaMismatch { mismatches, .. } => {
@@ -365,7 +366,7 @@ impl From<migrate::Error> for Problem {
     fn from(error: migrate::Error) -> Self {
         match error {
             migrate::Error::Records(error) => error.into(),
-            error => Self::new(error.code(), error.to_string()).hint(error.hint()),
+            error => Self::new(error.code().name(), error.to_string()).hint(error.hint()),
         }
     }
 }

@@ -328,7 +328,7 @@ pub(super) fn log(form: LogForm, filter: EnvFilter, traces: Option<&Traces>) {
 
 pub(super) fn not_started(error: StartError) -> Failure {
     if let StartError::Stores(problem) = &error
-        && problem.code() == ErrorKind::Corrupt.code()
+        && problem.code() == ErrorKind::Corrupt.code().name()
     {
         return keyward::Error::new(ErrorKind::Corrupt, error.to_string()).into();
     }

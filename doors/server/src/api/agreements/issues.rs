@@ -1,5 +1,6 @@
 //! The issues of a page.
 
+use keyward::Coded;
 use keyward::agreements::{
     Annotation, By, Error, Filter, Issue, IssueId, IssuePage, NewIssue, PageId, PageIssues,
     Severity, Sort, State, Versioned,
