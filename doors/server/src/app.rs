@@ -6,7 +6,7 @@ use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use keyward::agents::Agents;
 use keyward::schema::Schema;
-use keyward::{Clock, Data, Store};
+use keyward::{Clock, Code, Data, Store};
 
 use crate::agreements::Agreements;
 use crate::audit::{self, Audit, AuditLog, Keeping, Scribe};
@@ -313,7 +313,8 @@ fn usage(config: &Config, control: &Store) -> Option<Usage> {
 
 fn new_run() -> Result<String> {
     let mut bytes = [0; 5];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Problem::new("internal", format!("there is no randomness: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Problem::new(Code::Internal, format!("there is no randomness: {error}"))
+    })?;
     Ok(HEXLOWER.encode(&bytes))
 }

@@ -20,7 +20,6 @@ mod app;
 mod audit;
 mod auth;
 mod background;
-mod catalogue;
 mod client;
 mod config;
 mod control;

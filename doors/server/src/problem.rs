@@ -1,12 +1,12 @@
-//! What a client is told when something did not work: RFC 9457, from the one catalogue of codes.
+//! Problems: why a request failed, as RFC 9457 problem details with a code, a detail and a hint.
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use keyward::schema::Problems;
 use keyward::{
-    Coded, ParseError, agents, agreements, cache, locks, migrate, moment_text, queue, records,
-    registry,
+    Code, Coded, ParseError, agents, agreements, cache, locks, migrate, moment_text, queue,
+    records, registry,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,8 +14,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use utoipa::openapi::{self, Content, RefOr, ResponseBuilder, ResponsesBuilder};
 use utoipa::{IntoResponses, PartialSchema, ToSchema};
-
-use crate::catalogue;
 
 /// What a handler comes to.
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
@@ -26,8 +24,7 @@ const DETAIL_BYTES_MAX: usize = 2_000;
 /// Why a request was not done: an answer of the type `application/problem+json`.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    status: StatusCode,
-    code: &'static str,
+    code: Code,
     detail: String,
     hint: String,
     retryable: bool,
@@ -62,10 +59,9 @@ pub(crate) struct ProblemBody<'p> {
 }
 
 impl Problem {
-    /// A problem of the catalogue. Nothing is retryable unless [`Problem::retryable`] says so.
-    pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
+    /// A problem with a code. Nothing is retryable unless [`Problem::retryable`] says so.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
-            status: catalogue::find(code).map_or(StatusCode::INTERNAL_SERVER_ERROR, |it| it.status),
             code,
             detail: shortened(detail.into()),
             hint: String::new(),
@@ -77,17 +73,17 @@ impl Problem {
 
     /// A request that makes no sense as it is.
     pub fn invalid(detail: impl Into<String>) -> Self {
-        Self::new("invalid", detail).hint("Change the request; nothing was done.")
+        Self::new(Code::Invalid, detail).hint("Change the request; nothing was done.")
     }
 
     /// Something that is not there, or that the caller is not to know of.
     pub fn not_found(detail: impl Into<String>) -> Self {
-        Self::new("not-found", detail).hint("Look at what there is, and change the path.")
+        Self::new(Code::NotFound, detail).hint("Look at what there is, and change the path.")
     }
 
     /// Something that the credential does not allow.
     pub fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new("forbidden", detail).hint("Use a credential that may do this.")
+        Self::new(Code::Forbidden, detail).hint("Use a credential that may do this.")
     }
 
     /// A key or prefix that cannot be read.
@@ -135,13 +131,13 @@ impl Problem {
     }
 
     /// Its code.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         self.code
     }
 
     /// The status of its answer.
     pub fn status(&self) -> StatusCode {
-        self.status
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// What happened.
@@ -164,8 +160,10 @@ impl Problem {
         &self.more
     }
 
-    fn of_service(code: &'static str, detail: String, hint: &str, retryable: bool) -> Self {
-        Self { retryable, ..Self::new(code, detail).hint(hint) }
+    /// The problem that an error of a store, a service or a system is.
+    fn of(error: &impl Coded) -> Self {
+        let problem = Self::new(error.code(), error.to_string()).hint(error.hint());
+        Self { retryable: error.retryable(), ..problem }
     }
 }
 
@@ -204,11 +202,12 @@ impl IntoResponses for ProblemAnswers {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response<Body> {
+        let status = self.status();
         let body = ProblemBody {
             r#type: format!("/problems/{}", self.code),
-            title: self.status.canonical_reason().unwrap_or("Problem"),
-            status: self.status.as_u16(),
-            code: self.code,
+            title: status.canonical_reason().unwrap_or("Problem"),
+            status: status.as_u16(),
+            code: self.code.name(),
             detail: &self.detail,
             hint: &self.hint,
             retryable: self.retryable,
@@ -217,7 +216,7 @@ impl IntoResponse for Problem {
         // A struct of texts and JSON values always serializes.
         let body = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
-        *response.status_mut() = self.status;
+        *response.status_mut() = status;
         let problem = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, problem);
         response.headers_mut().extend(self.headers.clone());
@@ -228,29 +227,19 @@ impl IntoResponse for Problem {
 
 impl From<keyward::Error> for Problem {
     fn from(error: keyward::Error) -> Self {
-        let kind = error.kind();
-        Self::of_service(kind.code().name(), error.to_string(), kind.hint(), kind.retryable())
+        Self::of(&error)
     }
 }
 
-/// Errors that have a code, a hint, and know whether to try again.
-macro_rules! from_errors_of {
-    ($($service:ident),+) => {
-        $(impl From<$service::Error> for Problem {
-            fn from(error: $service::Error) -> Self {
-                let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
-                Self::of_service(code, error.to_string(), hint, retryable)
-            }
-        })+
-    };
+impl From<queue::Error> for Problem {
+    fn from(error: queue::Error) -> Self {
+        Self::of(&error)
+    }
 }
-
-from_errors_of!(queue);
 
 impl From<agents::Error> for Problem {
     fn from(error: agents::Error) -> Self {
-        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
-        let mut told = Self::of_service(code, error.to_string(), hint, retryable);
+        let mut told = Self::of(&error);
         if let Some((number, line)) = error.document() {
             told = told.with("document", number);
             if let Some(line) = line {
@@ -267,11 +256,8 @@ impl From<agents::Error> for Problem {
 
 impl From<registry::Error> for Problem {
     fn from(error: registry::Error) -> Self {
-        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
-        let told = Self::of_service(code, error.to_string(), hint, retryable);
+        let told = Self::of(&error);
         match error {
-            registry::Error::Store(error) => error.into(),
-            registry::Error::Queue(error) => error.into(),
             registry::Error::Lock(error) => error.into(),
             registry::Error::MassDelete { deletes, entries, percent_max } => told
                 .with("deletes", deletes)
@@ -284,11 +270,8 @@ impl From<registry::Error> for Problem {
 
 impl From<agreements::Error> for Problem {
     fn from(error: agreements::Error) -> Self {
-        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
-        let told = Self::of_service(code, error.to_string(), hint, retryable);
+        let told = Self::of(&error);
         match error {
-            agreements::Error::Store(error) => error.into(),
-            agreements::Error::Queue(error) => error.into(),
             agreements::Error::Lock(error) => error.into(),
             agreements::Error::Cache(error) => error.into(),
             agreements::Error::Transition { from, to, allowed } => {
@@ -301,8 +284,7 @@ impl From<agreements::Error> for Problem {
 
 impl From<locks::Error> for Problem {
     fn from(error: locks::Error) -> Self {
-        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
-        let problem = Self::of_service(code, error.to_string(), hint, retryable);
+        let problem = Self::of(&error);
         match error {
             locks::Error::Lost { loss: locks::Loss::Broken { by, reason }, .. } => {
                 problem.with("by", by).with("reason", reason)
@@ -314,11 +296,9 @@ impl From<locks::Error> for Problem {
 
 impl From<cache::Error> for Problem {
     fn from(error: cache::Error) -> Self {
-        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
-        let problem = Self::of_service(code, error.to_string(), hint, retryable);
+        let problem = Self::of(&error);
         match error {
             cache::Error::Lock(error) => error.into(),
-            cache::Error::TimedOut { .. } => Self { code: "computing", ..problem },
             // Only a new lookup helps, not the same request.
             cache::Error::Lost { .. } => Self { retryable: false, ..problem },
             cache::Error::Failed { message, at, times, retry_after, .. } => problem
@@ -334,8 +314,7 @@ impl From<cache::Error> for Problem {
 
 impl From<records::Error> for Problem {
     fn from(error: records::Error) -> Self {
-        let (code, hint, retryable) = (error.code().name(), error.hint(), error.retryable());
-        let problem = Self::of_service(code, error.to_string(), hint, retryable);
+        let problem = Self::of(&error);
         match error {
             records::Error::SchemaMismatch { mismatches, .. } => {
                 let told = mismatches.shown.into_iter().map(|mismatch| {
@@ -366,7 +345,7 @@ impl From<migrate::Error> for Problem {
     fn from(error: migrate::Error) -> Self {
         match error {
             migrate::Error::Records(error) => error.into(),
-            error => Self::new(error.code().name(), error.to_string()).hint(error.hint()),
+            error => Self::of(&error),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use keyward::{ErrorKind, Expiry, ExpirySupport, Json, Put, Store};
+use keyward::{Code, ErrorKind, Expiry, ExpirySupport, Json, Put, Store};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -138,7 +138,7 @@ fn unready(name: &str, failure: Failure) -> Problem {
         Failure::TimedOut => ("timeout", "a write took too long; is its write lock held?"),
         Failure::Refused(kind) => (kind.code().name(), explain(kind)),
     };
-    Problem::new("unavailable", format!("the store {name} takes no writes: {why}"))
+    Problem::new(Code::Unavailable, format!("the store {name} takes no writes: {why}"))
         .hint("The server's log has the whole error.")
         .retryable()
         .with("store", name)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::http::HeaderValue;
 use axum::http::header::RETRY_AFTER;
+use keyward::Code;
 
 use crate::auth::Identity;
 use crate::config::Limits;
@@ -51,7 +52,7 @@ impl Waits {
                 Full::All => "too many requests are already waiting",
                 Full::Part => "too many requests of this credential are already waiting",
             };
-            Problem::new("overloaded", detail)
+            Problem::new(Code::Overloaded, detail)
                 .hint("Try again in a moment, or without waiting; nothing was done.")
                 .retryable()
                 .header(RETRY_AFTER, HeaderValue::from_static("1"))
@@ -74,7 +75,7 @@ impl Waits {
             biased;
             done = work => done,
             () = lifecycle.stopping() => {
-                Err(Problem::new("stopping", "the server is about to stop")
+                Err(Problem::new(Code::Stopping, "the server is about to stop")
                     .hint("Ask again, at another server of the same store if there is one.")
                     .retryable())
             }

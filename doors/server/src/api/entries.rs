@@ -4,8 +4,8 @@ use keyward::locks::{Ticket, present};
 use keyward::records::Merge;
 use keyward::rules::hidden_below;
 use keyward::{
-    Commit, Cursor, Entry, Expect, Expiry, Json, Key, List, Listed, Order, Outcome, PageBytes,
-    Prefix, Put, Row, Scan, Store, Version, Want,
+    Code, Commit, Cursor, Entry, Expect, Expiry, Json, Key, List, Listed, Order, Outcome,
+    PageBytes, Prefix, Put, Row, Scan, Store, Version, Want,
 };
 
 use super::locks::{Fenced, Roots};
@@ -67,7 +67,7 @@ fn failed(now: Option<&Entry>) -> Problem {
         Some(_) => "what is there is not what the request expects",
         None => "there is nothing, which is not what the request expects",
     };
-    Problem::new("precondition-failed", detail)
+    Problem::new(Code::PreconditionFailed, detail)
         .hint("Read it again, and decide anew; nothing was done.")
 }
 
@@ -148,7 +148,7 @@ pub(crate) async fn patch(
             Committed::Conflicted => {}
         }
     }
-    Err(Problem::new("contended", format!("others kept changing {key} at the same time"))
+    Err(Problem::new(Code::Contended, format!("others kept changing {key} at the same time"))
         .hint("Try again; nothing was done.")
         .retryable())
 }

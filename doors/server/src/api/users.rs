@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt, stream};
 use keyward::records::{Belonging, Belongings, Position, Removed};
-use keyward::{Key, Tier};
+use keyward::{Code, Key, Tier};
 
 use crate::app::App;
 use crate::auth::{ApiKey, Identity, Need, Target};
@@ -102,7 +102,7 @@ pub(crate) async fn remove(who: &Identity, app: &App, user: &str) -> Result<Gone
         Ok(gone)
     });
     work.await.unwrap_or_else(|_| {
-        Err(Problem::new("internal", "the work was cut off by a fault of the server")
+        Err(Problem::new(Code::Internal, "the work was cut off by a fault of the server")
             .hint("Send it again: it goes on where it ended."))
     })
 }

@@ -14,6 +14,7 @@ mod token;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::{HeaderMap, HeaderValue, header};
+use keyward::Code;
 
 pub(crate) use identity::LOCAL;
 pub use identity::{Identity, Tenant};
@@ -82,7 +83,7 @@ impl Refusal {
 
     /// What the caller is told: the same for each.
     pub fn told() -> Problem {
-        Problem::new("unauthenticated", "no credential was given, or none that is valid")
+        Problem::new(Code::Unauthenticated, "no credential was given, or none that is valid")
             .hint("Send a valid API key or token: Authorization: Bearer kw_…")
             .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }

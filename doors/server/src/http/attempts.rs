@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
+use keyward::Code;
 use keyward::queue::{Activity, Failure, Progress, Ticket};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -256,7 +257,7 @@ impl ProgressBody {
         let texts = [&self.activity, &self.detail];
         if texts.iter().any(|text| text.as_ref().is_some_and(|it| it.len() > SAID_BYTES_MAX)) {
             let detail = format!("an activity and its detail have up to {SAID_BYTES_MAX} bytes");
-            return Err(Problem::new("limit-exceeded", detail).hint("Say less."));
+            return Err(Problem::new(Code::LimitExceeded, detail).hint("Say less."));
         }
         let progress = match (self.done, self.total) {
             (Some(done), total) => Some(Progress { done, total }),

@@ -3,8 +3,8 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use keyward::Version;
 use keyward::records::{Operation, Precondition, Space};
+use keyward::{Code, Version};
 use serde::Deserialize;
 use serde_json::json as value;
 use serde_json::value::RawValue;
@@ -227,7 +227,7 @@ async fn batch(
     if asked.operations.len() > PAGE_MAX {
         let detail =
             format!("a batch has up to {PAGE_MAX} operations, not {}", asked.operations.len());
-        return Err(Problem::new("limit-exceeded", detail).hint("Make some of them at a time."));
+        return Err(Problem::new(Code::LimitExceeded, detail).hint("Make some of them at a time."));
     }
     let operations = asked.operations.iter().map(|it| it.operation(&reached.space));
     let operations = operations.collect::<Result<Vec<_>>>()?;
@@ -299,7 +299,9 @@ async fn get_many(
     let asked: RecordKeysBody = content.read()?;
     if asked.keys.len() > PAGE_MAX {
         let detail = format!("up to {PAGE_MAX} records are read at once, not {}", asked.keys.len());
-        return Err(Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time."));
+        return Err(
+            Problem::new(Code::LimitExceeded, detail).hint("Ask for some of them at a time.")
+        );
     }
     let keys = asked.keys.iter().map(|text| key(text)).collect::<Result<Vec<_>>>()?;
     let records = queries::get_many(&who, &app, &reached, keys).await?;

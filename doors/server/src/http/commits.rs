@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use keyward::{Commit, Entry, Expect, Key, Version};
+use keyward::{Code, Commit, Entry, Expect, Key, Version};
 use serde::Deserialize;
 use serde_json::json as value;
 use serde_json::value::RawValue;
@@ -189,7 +189,9 @@ async fn commit(
     let commit = asked.commit()?;
     if asked.enqueue.len() > PAGE_MAX {
         let detail = format!("up to {PAGE_MAX} messages are enqueued at once");
-        return Err(Problem::new("limit-exceeded", detail).hint("Enqueue some of them at a time."));
+        return Err(
+            Problem::new(Code::LimitExceeded, detail).hint("Enqueue some of them at a time.")
+        );
     }
     let drafts = asked.enqueue.into_iter().map(EnqueueDraft::draft);
     let drafts = drafts.collect::<Result<Vec<_>>>()?;
@@ -222,7 +224,7 @@ pub(super) fn answer(committed: Committed, keys: &[Key]) -> Result<Response<Body
                 .iter()
                 .map(|at| value!({ "check": at, "key": keys.get(*at).map(ToString::to_string) }))
                 .collect();
-            Err(Problem::new("precondition-failed", "not every check holds")
+            Err(Problem::new(Code::PreconditionFailed, "not every check holds")
                 .hint("Read the keys again, and decide anew; nothing was done.")
                 .with("failed", failed))
         }
@@ -243,7 +245,7 @@ impl KeysBody {
         if self.keys.len() > PAGE_MAX {
             let detail = format!("up to {PAGE_MAX} keys are read at once, not {}", self.keys.len());
             return Err(
-                Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time.")
+                Problem::new(Code::LimitExceeded, detail).hint("Ask for some of them at a time.")
             );
         }
         self.keys.iter().map(|text| key(text)).collect()

@@ -2,7 +2,7 @@
 
 use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use keyward::Version;
+use keyward::{Code, Version};
 
 use crate::api::entries::Precondition;
 use crate::problem::{Problem, Result};
@@ -13,7 +13,7 @@ const TAGS_MAX: usize = 64;
 /// The entity tag of a version: strong, since a version stands for one value.
 pub(crate) fn etag(version: &Version) -> Result<(HeaderName, HeaderValue)> {
     let value = HeaderValue::try_from(format!("\"{version}\""))
-        .map_err(|_| Problem::new("internal", "this version cannot be an entity tag"))?;
+        .map_err(|_| Problem::new(Code::Internal, "this version cannot be an entity tag"))?;
     Ok((ETAG, value))
 }
 

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
+use keyward::Code;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -164,7 +165,7 @@ async fn revoke(
 }
 
 fn answer(status: StatusCode, body: &impl Serialize) -> Result<Response<Body>> {
-    let text =
-        serde_json::to_vec(body).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let text = serde_json::to_vec(body)
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     Ok(json(status, text))
 }

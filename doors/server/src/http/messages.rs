@@ -1,5 +1,6 @@
 //! Messages: `/v1/stores/{store}/queues/{queue}/messages`.
 
+use keyward::Code;
 use keyward::moment_text;
 use std::time::Duration;
 
@@ -136,7 +137,9 @@ async fn enqueue(
     let asked: EnqueueBody<'_> = content.read()?;
     if asked.messages.len() > Queue::ENQUEUE_MAX {
         let detail = format!("up to {} messages are enqueued at once", Queue::ENQUEUE_MAX);
-        return Err(Problem::new("limit-exceeded", detail).hint("Enqueue some of them at a time."));
+        return Err(
+            Problem::new(Code::LimitExceeded, detail).hint("Enqueue some of them at a time.")
+        );
     }
     let drafts = asked.messages.into_iter().map(|message| message.draft(&queue));
     let drafts = drafts.collect::<Result<Vec<_>>>()?;

@@ -54,6 +54,7 @@ pub(crate) use body::too_large;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use keyward::Code;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
@@ -162,6 +163,6 @@ async fn nothing_here() -> Problem {
 }
 
 async fn no_such_method() -> Problem {
-    Problem::new("method-not-allowed", "this path has other methods")
+    Problem::new(Code::MethodNotAllowed, "this path has other methods")
         .hint("GET /docs lists what there is.")
 }

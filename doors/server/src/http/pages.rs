@@ -8,11 +8,11 @@ use axum::extract::Path;
 use axum::http::{HeaderValue, Response, header};
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::get;
+use keyward::Code;
 use utoipa::openapi::OpenApi;
 use utoipa_swagger_ui::{Config as SwaggerConfig, SwaggerUi};
 
 use crate::app::App;
-use crate::catalogue::{self, CODES};
 use crate::problem::Problem;
 
 const HOME: &str = include_str!("../pages/home.html");
@@ -69,22 +69,22 @@ async fn style() -> Response<Body> {
 /// Every code, with its status and meaning.
 async fn problems() -> Response<Body> {
     let mut rows = String::new();
-    for code in CODES {
+    for code in Code::ALL {
         // Writing to a text does not fail.
         let _ = write!(
             rows,
             "<tr id=\"{0}\"><td><code>{0}</code></td><td>{1}</td><td>{2}</td></tr>",
-            code.name,
-            code.status.as_u16(),
-            code.means
+            code.name(),
+            code.status(),
+            code.meaning()
         );
     }
     page("text/html; charset=utf-8", PROBLEMS.replace("<!--rows-->", &rows))
 }
 
 async fn one_problem(Path(code): Path<String>) -> Response<Body> {
-    match catalogue::find(&code) {
-        Some(code) => Redirect::to(&format!("/problems#{}", code.name)).into_response(),
+    match Code::from_name(&code) {
+        Some(code) => Redirect::to(&format!("/problems#{}", code.name())).into_response(),
         None => Problem::not_found("there is no such code").into_response(),
     }
 }

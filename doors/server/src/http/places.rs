@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
+use keyward::Code;
 use keyward::records::geo::{BoundingBox, Circle, Point};
 use keyward::records::{Near, Neighbours, PlaceQuery};
 use keyward::schema::{Index, IndexKind, Space as Declaration};
@@ -119,7 +120,7 @@ fn place_index(declaration: &Declaration, named: Option<String>) -> Result<Strin
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only.name.clone()),
         (None, _) => Err(Problem::new(
-            "unknown-index",
+            Code::UnknownIndex,
             format!("the space {} has no index of places", declaration.name),
         )
         .hint("Ask a space that has one.")),
@@ -131,7 +132,7 @@ fn place_index(declaration: &Declaration, named: Option<String>) -> Result<Strin
 }
 
 fn no_area(error: impl std::fmt::Display) -> Problem {
-    Problem::new("bad-query", error.to_string()).hint("Change the request; nothing was done.")
+    Problem::new(Code::BadQuery, error.to_string()).hint("Change the request; nothing was done.")
 }
 
 /// What is near.

@@ -1,6 +1,7 @@
 //! Request slots: how many requests are worked on at a time, in all and for one caller.
 
 use axum::http::{Extensions, HeaderValue, header};
+use keyward::Code;
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::app::App;
@@ -41,7 +42,7 @@ fn place(shares: &Shares, holder: &Holder) -> Result<Place> {
 
 /// What is refused because there is too much of it right now.
 pub(super) fn overloaded(detail: &str) -> Problem {
-    Problem::new("overloaded", detail)
+    Problem::new(Code::Overloaded, detail)
         .hint("Try again in a moment; nothing was done.")
         .retryable()
         .header(header::RETRY_AFTER, HeaderValue::from_static("1"))

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use jiff::Timestamp;
+use keyward::Code;
 
 pub use quota::Quota;
 pub(crate) use quota::Usage;
@@ -104,7 +105,7 @@ impl Standing {
             return Ok(());
         }
         let seconds = self.taken.retry_seconds;
-        Err(Problem::new("rate-limited", "too many requests came in too short a time")
+        Err(Problem::new(Code::RateLimited, "too many requests came in too short a time")
             .hint(format!("Try again after {seconds} s; nothing was done."))
             .retryable()
             .header(header::RETRY_AFTER, HeaderValue::from(seconds)))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
 use jiff::Timestamp;
-use keyward::{Clock, Commit, Expect, Expiry, ExpirySupport, Json, Key, Outcome, Put, Store};
+use keyward::{Clock, Code, Commit, Expect, Expiry, ExpirySupport, Json, Key, Outcome, Put, Store};
 
 use crate::auth::{Identity, Need, Tenant};
 use crate::control::place;
@@ -93,7 +93,7 @@ impl Usage {
     /// Takes in what the control store knows of a tenant's day.
     async fn load(&self, at: &(Tenant, i64)) -> Result<Used> {
         if self.used().len() >= TENANTS_MAX {
-            return Err(Problem::new("overloaded", "too many tenants write at the same time")
+            return Err(Problem::new(Code::Overloaded, "too many tenants write at the same time")
                 .hint("Try again in a few seconds; nothing was done.")
                 .retryable());
         }
@@ -219,7 +219,7 @@ fn over(used: Amount, quota: Quota, now: Timestamp) -> Problem {
         "{} of {writes_per_day_max} writes and {} of {bytes_per_day_max} bytes of this day are used up",
         used.writes, used.bytes
     );
-    Problem::new("over-quota", detail)
+    Problem::new(Code::OverQuota, detail)
         .hint(format!("Try again after {seconds} s, when the next day begins; nothing was done."))
         .retryable()
         .header(header::RETRY_AFTER, HeaderValue::from(seconds))

@@ -327,7 +327,7 @@ pub(super) fn log(form: LogForm, filter: EnvFilter, traces: Option<&Traces>) {
 
 pub(super) fn not_started(error: StartError) -> Failure {
     if let StartError::Stores(problem) = &error
-        && problem.code() == Code::Corrupt.name()
+        && problem.code() == Code::Corrupt
     {
         return keyward::Error::new(ErrorKind::Corrupt, error.to_string()).into();
     }

@@ -5,7 +5,7 @@ use keyward::agreements::{
     Annotation, By, Error, Filter, Issue, IssueId, IssuePage, NewIssue, PageId, PageIssues,
     Severity, Sort, State, Versioned,
 };
-use keyward::{Key, Version};
+use keyward::{Code, Key, Version};
 
 use super::{name_of, page_id, pages, reach};
 use crate::agreements::Kept;
@@ -103,7 +103,7 @@ pub(crate) async fn change(
     };
     changed.map_err(|error| match error {
         Error::Moved { .. } if expected.is_some() => {
-            Problem::new("precondition-failed", error.to_string()).hint(error.hint())
+            Problem::new(Code::PreconditionFailed, error.to_string()).hint(error.hint())
         }
         error => error.into(),
     })

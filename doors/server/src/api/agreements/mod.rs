@@ -7,6 +7,7 @@ pub(crate) mod pages;
 pub(crate) mod policies;
 pub(crate) mod tasks;
 
+use keyward::Code;
 use keyward::agreements::{PageId, QUEUE, SourceId};
 use keyward::queue::QueueStats;
 
@@ -22,7 +23,7 @@ pub(crate) fn reach<'a>(who: &Identity, app: &'a App, name: &str, need: Need) ->
     let found = app.agreements().get(name);
     admit_to(who, need, &target(name, found), "agreements")?;
     found.ok_or_else(|| {
-        Problem::new("unknown-workspace", format!("there is no workspace called {name:?}"))
+        Problem::new(Code::UnknownWorkspace, format!("there is no workspace called {name:?}"))
             .hint("GET /v1/agreements lists those that this credential reaches.")
     })
 }

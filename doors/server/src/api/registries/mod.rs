@@ -5,6 +5,7 @@ pub(crate) mod policies;
 pub(crate) mod queue;
 pub(crate) mod runs;
 
+use keyward::Code;
 use keyward::registry::{Migrated, Status};
 
 use crate::api::reach::admit_to;
@@ -19,7 +20,7 @@ pub(crate) fn reach<'a>(who: &Identity, app: &'a App, name: &str, need: Need) ->
     let found = app.registries().get(name);
     admit_to(who, need, &target(name, found), "registries")?;
     found.ok_or_else(|| {
-        Problem::new("unknown-registry", format!("there is no registry called {name:?}"))
+        Problem::new(Code::UnknownRegistry, format!("there is no registry called {name:?}"))
             .hint("GET /v1/registries lists those that this credential reaches.")
     })
 }
@@ -64,9 +65,10 @@ pub(crate) async fn migrate(
     let migrating = kept.registry.migrate(dry_run);
     match tokio::time::timeout(time_max, migrating).await {
         Ok(done) => Ok(done?),
-        Err(_) => Err(Problem::new("timed-out", "the registry is larger than there was time for")
-            .hint(
-                "Ask again: what is moved stays moved. keyward registry migrate takes its time.",
-            )),
+        Err(_) => Err(Problem::new(
+            Code::TimedOut,
+            "the registry is larger than there was time for",
+        )
+        .hint("Ask again: what is moved stays moved. keyward registry migrate takes its time.")),
     }
 }

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
+use keyward::Code;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -116,7 +117,7 @@ async fn operations(
     let page = logs::operations(&who, &reached, &run, asked.cursor, limit).await?;
     let lines = page.operations.iter().map(serde_json::to_string);
     let lines = lines.collect::<serde_json::Result<Vec<_>>>();
-    let lines = lines.map_err(|error| Problem::new("internal", error.to_string()))?;
+    let lines = lines.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let body = Object::new().list("items", lines).optional("next", page.next.as_deref());
     Ok(json(StatusCode::OK, body.finish()))
 }

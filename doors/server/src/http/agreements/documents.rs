@@ -2,9 +2,9 @@
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use keyward::Version;
 use keyward::agreements::Document;
 use keyward::extract::{Language, sanitized_html};
+use keyward::{Code, Version};
 
 use crate::http::answer::{harmless, json, tagged};
 use crate::http::text::told;
@@ -100,7 +100,7 @@ async fn html(markdown: &str) -> Result<String> {
     }
     let markdown = markdown.to_owned();
     tokio::task::spawn_blocking(move || sanitized_html(&markdown)).await.map_err(|_| {
-        Problem::new("internal", "the document could not be rendered")
+        Problem::new(Code::Internal, "the document could not be rendered")
             .hint("Ask for it as text/markdown.")
     })
 }

@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use axum::response::IntoResponse;
+use keyward::Code;
 use keyward::registry::PushHook;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -88,7 +89,7 @@ async fn heard(app: &App, name: &str, request: Request) -> Result<Response<Body>
     let hooked = kept.and_then(|kept| Some((kept, kept.registry.settings().webhook.as_ref()?)));
     let Some((kept, webhook)) = hooked else {
         let detail = format!("there is no registry called {name:?} that has a webhook");
-        return Err(Problem::new("unknown-registry", detail)
+        return Err(Problem::new(Code::UnknownRegistry, detail)
             .hint("Change the path, or configure a webhook for the registry."));
     };
     let (parts, body) = request.into_parts();
