@@ -1,6 +1,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use crate::{Code, Coded};
+
 /// The result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -48,41 +50,25 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// The stable code shown by every door.
-    pub fn code(self) -> &'static str {
+    pub fn code(self) -> Code {
         match self {
-            Self::Invalid => "invalid",
-            Self::LimitExceeded => "limit-exceeded",
-            Self::Unsupported => "unsupported",
-            Self::Misplaced => "misplaced",
-            Self::Forbidden => "forbidden",
-            Self::Reserved => "reserved",
-            Self::Unavailable => "unavailable",
-            Self::OutcomeUnknown => "outcome-unknown",
-            Self::Full => "full",
-            Self::Corrupt => "corrupt",
-            Self::Internal => "internal",
+            Self::Invalid => Code::Invalid,
+            Self::LimitExceeded => Code::LimitExceeded,
+            Self::Unsupported => Code::Unsupported,
+            Self::Misplaced => Code::Misplaced,
+            Self::Forbidden => Code::Forbidden,
+            Self::Reserved => Code::Reserved,
+            Self::Unavailable => Code::Unavailable,
+            Self::OutcomeUnknown => Code::OutcomeUnknown,
+            Self::Full => Code::Full,
+            Self::Corrupt => Code::Corrupt,
+            Self::Internal => Code::Internal,
         }
     }
 
     /// What to do next, in one sentence.
     pub fn hint(self) -> &'static str {
-        match self {
-            Self::Invalid => "Change the request; nothing was done.",
-            Self::LimitExceeded => "Make the request smaller, or split it; nothing was done.",
-            Self::Unsupported => "Use an engine that can do this; nothing was done.",
-            Self::Misplaced => "Change the store's URL or the place it points to.",
-            Self::Forbidden => "Use a credential that may do this; nothing was done.",
-            Self::Reserved => {
-                "Use another key, or write this one through what keeps it; nothing was done."
-            }
-            Self::Unavailable => "Try again; nothing was done.",
-            Self::OutcomeUnknown => {
-                "It may or may not have been done: read the keys before trying again."
-            }
-            Self::Full => "Make room; nothing was written and nothing is lost.",
-            Self::Corrupt => "Stop using this store, keep a copy of it, and restore a backup.",
-            Self::Internal => "This is a fault in Keyward: please report it.",
-        }
+        self.code().hint()
     }
 
     /// Whether the same request may succeed later, without a risk of doing it twice.
@@ -151,3 +137,17 @@ impl fmt::Display for Error {
 
 /// The cause is part of the message, so it is not told again as a source.
 impl StdError for Error {}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        self.kind.code()
+    }
+
+    fn hint(&self) -> &str {
+        self.advice().unwrap_or(self.kind.hint())
+    }
+
+    fn retryable(&self) -> bool {
+        self.kind.retryable()
+    }
+}

@@ -10,6 +10,7 @@
 
 mod capability;
 mod clock;
+mod code;
 mod commit;
 mod documents;
 mod engine;
@@ -33,6 +34,7 @@ pub use capability::{
     Tier, WatchSupport,
 };
 pub use clock::{Clock, SystemClock};
+pub use code::{Code, Coded, UnknownCode};
 pub use commit::{Check, Commit, Expect, Expiry, Outcome, Put, Write};
 pub use documents::{
     Document, DocumentLimits, DocumentList, DocumentPage, DocumentRow, Documents, Swapped,

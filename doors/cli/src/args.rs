@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use keyward::schema::Schema;
-use keyward::{Data, Store, StoreUrl};
+use keyward::{Code, Data, Store, StoreUrl};
 
 use crate::command::Command;
 use crate::config::{Agreements, Registries};
@@ -146,7 +146,7 @@ impl Target {
             None => Ok(()),
             Some(server) => {
                 let message = format!("{what} cannot be done through {}", server.name());
-                Err(Failure::new(Exit::Unable, "unsupported", message).hint(hint))
+                Err(Failure::new(Code::Unsupported, message).hint(hint))
             }
         }
     }
@@ -201,7 +201,7 @@ impl Target {
     pub fn schema_file_if_any(&self) -> Result<Option<PathBuf>> {
         match self.schema_file() {
             Ok(file) => Ok(Some(file)),
-            Err(failure) if failure.is("no-schema") => Ok(None),
+            Err(failure) if failure.is(Code::NoSchema) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -285,7 +285,7 @@ impl Target {
 pub async fn open_existing(url: &str) -> Result<Store> {
     keyward::open_existing(url)
         .await?
-        .ok_or_else(|| Failure::new(Exit::Absent, "not-found", no_store(url)).hint(HOW_TO_MAKE_ONE))
+        .ok_or_else(|| Failure::new(Code::NotFound, no_store(url)).hint(HOW_TO_MAKE_ONE))
 }
 
 pub const HOW_TO_MAKE_ONE: &str = "put, import and lock exec make one";

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 use std::io::{BufRead, Read};
 use std::mem;
 
-use keyward::{Clock, Json, Key, Limits, Put};
+use keyward::{Clock, Code, Json, Key, Limits, Put};
 
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::line::{self, Line};
 
@@ -148,7 +147,7 @@ pub fn read_line(
         .map_err(|error| Failure::file("cannot read the input", &error))?;
     if read > bytes_max {
         let message = format!("longer than {bytes_max} bytes, so no entry of this store fits it");
-        return Err(Failure::new(Exit::Unable, "limit-exceeded", message));
+        return Err(Failure::new(Code::LimitExceeded, message));
     }
     Ok((read > 0).then_some(read as u64))
 }
@@ -158,6 +157,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+    use crate::exit::Exit;
 
     #[derive(Debug)]
     struct At(Timestamp);

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use crate::exit::Exit;
+use keyward::Code;
+
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -26,7 +27,7 @@ pub fn ask(question: impl fmt::Display) -> Result {
         .and_then(|()| io::stdin().lock().read_line(&mut answer));
     match asked {
         Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
-        Ok(_) => Err(Failure::new(Exit::Invalid, "unconfirmed", "you did not say yes")
+        Ok(_) => Err(Failure::new(Code::Unconfirmed, "you did not say yes")
             .hint("Nothing was changed; --apply does not ask.")),
         Err(error) => Err(Failure::file("cannot ask on this terminal", &error)),
     }

@@ -1,8 +1,6 @@
 //! How the command ends: one table of exit codes, shown by `--help` and the man page.
 
-use keyward::{ErrorKind, agents, agreements, cache, locks, migrate, queue, records, registry};
-
-use crate::agreements::failed;
+use keyward::{Code, Coded};
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +84,124 @@ impl Exit {
         (Self::Interrupted, "interrupted (Ctrl-C)"),
     ];
 
+    /// How a command ends with an error that has this code.
+    pub fn of(code: Code) -> Self {
+        match code {
+            Code::Invalid
+            | Code::Usage
+            | Code::KeyMismatch
+            | Code::BadQuery
+            | Code::BadCursor
+            | Code::BadChange
+            | Code::BadDocument
+            | Code::BadMessage
+            | Code::BadPath
+            | Code::OutsideTree
+            | Code::WouldDeadlock
+            | Code::NeedsScan
+            | Code::Unconfirmed
+            | Code::UnknownSpace
+            | Code::UnknownIndex
+            | Code::UnknownRegistry
+            | Code::UnknownConsumer
+            | Code::NoSchema
+            | Code::SchemaMismatch
+            | Code::Unindexable
+            | Code::UnsupportedMediaType
+            | Code::IdempotencyReuse
+            | Code::ModelUnset
+            | Code::Refused
+            | Code::BadSettings
+            | Code::NoSecret => Self::Invalid,
+            Code::NotFound
+            | Code::UnknownWorkspace
+            | Code::UnknownPage
+            | Code::UnknownPolicy
+            | Code::UnknownIssue
+            | Code::NotMade
+            | Code::NotHeld => Self::Absent,
+            Code::PreconditionFailed
+            | Code::Exists
+            | Code::UniqueClash
+            | Code::IdTaken
+            | Code::RiderRefused
+            | Code::ForeignValue
+            | Code::ForeignFence
+            | Code::OldTicket
+            | Code::AttemptLost
+            | Code::Finished
+            | Code::MassDelete
+            | Code::Occupied
+            | Code::TransitionRefused
+            | Code::IssueArchived
+            | Code::IssueMoved
+            | Code::ReadOnly
+            | Code::Overtaken => Self::Conflict,
+            Code::LimitExceeded
+            | Code::ValueTooLarge
+            | Code::HeadersTooLarge
+            | Code::TooManyLocks
+            | Code::TooExpensive
+            | Code::IndexNotReady
+            | Code::Unsupported => Self::Unable,
+            Code::Unavailable
+            | Code::Contended
+            | Code::Timeout
+            | Code::RateLimited
+            | Code::OverQuota
+            | Code::Overloaded
+            | Code::Stopping
+            | Code::SourceFailed
+            | Code::ModelOverloaded
+            | Code::ModelUnreachable
+            | Code::ModelTimedOut => Self::Unavailable,
+            Code::OutcomeUnknown => Self::OutcomeUnknown,
+            Code::Misplaced
+            | Code::Full
+            | Code::File
+            | Code::NotStarted
+            | Code::UnknownStore
+            | Code::MethodNotAllowed => Self::Place,
+            Code::Corrupt => Self::Corrupt,
+            Code::Gone => Self::TooOld,
+            Code::Differs | Code::Cancelled => Self::Differs,
+            Code::Forbidden | Code::Unauthenticated | Code::CrossOrigin | Code::Reserved => {
+                Self::Forbidden
+            }
+            Code::Locked | Code::TimedOut | Code::Computing | Code::Busy => Self::Locked,
+            Code::LockLost => Self::Lost,
+            Code::ComputationFailed
+            | Code::TaskFailed
+            | Code::ConsumerFailed
+            | Code::ContradictingType
+            | Code::EmptyFile
+            | Code::Encrypted
+            | Code::NoText
+            | Code::Broken
+            | Code::TooLarge
+            | Code::TooMuchMemory
+            | Code::TookTooLong
+            | Code::Sandbox
+            | Code::ModelRefused
+            | Code::ModelRequestInvalid
+            | Code::ModelTruncated
+            | Code::ModelMalformed
+            | Code::ModelDeclined
+            | Code::ModelTooLarge => Self::Failed,
+            Code::Internal => Self::Internal,
+            Code::Interrupted => Self::Interrupted,
+        }
+    }
+
+    /// How a command ends with an error.
+    pub fn of_error(error: &impl Coded) -> Self {
+        match error.code() {
+            // A source that another try cannot read is in the wrong place.
+            Code::SourceFailed if !error.retryable() => Self::Place,
+            code => Self::of(code),
+        }
+    }
+
     /// The number the shell sees.
     pub fn code(self) -> u8 {
         self as u8
@@ -111,177 +227,6 @@ impl Exit {
     }
 }
 
-impl From<ErrorKind> for Exit {
-    fn from(kind: ErrorKind) -> Self {
-        match kind {
-            ErrorKind::Invalid => Self::Invalid,
-            ErrorKind::LimitExceeded | ErrorKind::Unsupported => Self::Unable,
-            ErrorKind::Forbidden | ErrorKind::Reserved => Self::Forbidden,
-            ErrorKind::Unavailable => Self::Unavailable,
-            ErrorKind::OutcomeUnknown => Self::OutcomeUnknown,
-            ErrorKind::Misplaced | ErrorKind::Full => Self::Place,
-            ErrorKind::Corrupt => Self::Corrupt,
-            // A kind this version does not know yet is not one the user can act on.
-            _ => Self::Internal,
-        }
-    }
-}
-
-impl From<&agents::Error> for Exit {
-    fn from(error: &agents::Error) -> Self {
-        use agents::Error;
-        match error {
-            Error::Records(error) => error.into(),
-            Error::Invalid(_)
-            | Error::BadDocument { .. }
-            | Error::OtherUser { .. }
-            | Error::Unprepared(_) => Self::Invalid,
-            Error::TooMany { .. } | Error::LongDocument { .. } => Self::Unable,
-            Error::Differs { .. } => Self::Conflict,
-            Error::InDocument { source, .. }
-            | Error::InEntry { source, .. }
-            | Error::Partly { source, .. }
-            | Error::Unflushed { source, .. } => (&**source).into(),
-            // One this version does not know yet is not one the user can act on.
-            _ => Self::Internal,
-        }
-    }
-}
-
-impl From<&migrate::Error> for Exit {
-    fn from(error: &migrate::Error) -> Self {
-        match error {
-            migrate::Error::Records(error) => error.into(),
-            migrate::Error::Refused(_) | migrate::Error::NoSource { .. } => Self::Invalid,
-            migrate::Error::Overtaken { .. } | migrate::Error::Running { .. } => Self::Conflict,
-            migrate::Error::Damaged(_) => Self::Corrupt,
-            _ => Self::Internal,
-        }
-    }
-}
-
-impl From<&cache::Error> for Exit {
-    fn from(error: &cache::Error) -> Self {
-        use cache::Error;
-        match error {
-            Error::Store(error) => error.kind().into(),
-            Error::Lock(error) => error.into(),
-            Error::Failed { .. } => Self::Failed,
-            Error::Lost { .. } => Self::Lost,
-            Error::TimedOut { .. } => Self::Locked,
-            Error::ForeignValue { .. } => Self::Conflict,
-            Error::BadRequest(_) => Self::Invalid,
-            // One this version does not know yet is not one the user can act on.
-            _ => Self::Internal,
-        }
-    }
-}
-
-impl From<&locks::Error> for Exit {
-    fn from(error: &locks::Error) -> Self {
-        use locks::Error;
-        match error {
-            Error::Store(error) => error.kind().into(),
-            Error::BadPath { .. }
-            | Error::BadRequest(_)
-            | Error::OutsideTree(_)
-            | Error::WouldDeadlock { .. } => Self::Invalid,
-            Error::TimedOut { .. } => Self::Locked,
-            Error::Lost { .. } => Self::Lost,
-            Error::NotHeld { .. } => Self::Absent,
-            Error::ForeignValue { .. } | Error::ForeignFence { .. } => Self::Conflict,
-            Error::Unsupported(_) | Error::Full { .. } => Self::Unable,
-            Error::Contended { .. } => Self::Unavailable,
-            Error::Damaged { .. } => Self::Corrupt,
-            // One this version does not know yet is not one the user can act on.
-            _ => Self::Internal,
-        }
-    }
-}
-
-impl From<&queue::Error> for Exit {
-    fn from(error: &queue::Error) -> Self {
-        use queue::Error;
-        match error {
-            Error::Store(error) => error.kind().into(),
-            Error::NeedsAtomic { .. } | Error::NeedsOrder { .. } | Error::NoLease { .. } => {
-                Self::Unable
-            }
-            Error::BadMessage(_) => Self::Invalid,
-            Error::IdTaken { .. } | Error::Lost { .. } => Self::Conflict,
-            Error::Contended { .. } => Self::Unavailable,
-            Error::Damaged { .. } => Self::Corrupt,
-            // One this version does not know yet is not one the user can act on.
-            _ => Self::Internal,
-        }
-    }
-}
-
-impl From<&agreements::Error> for Exit {
-    fn from(error: &agreements::Error) -> Self {
-        use agreements::Error;
-        match error {
-            Error::Store(error) => error.kind().into(),
-            Error::Lock(error) => error.into(),
-            Error::Cache(error) => error.into(),
-            Error::Queue(error) => error.into(),
-            Error::Source { retryable: false, .. } => Self::Place,
-            error => failed::exit(error.code()),
-        }
-    }
-}
-
-impl From<&registry::Error> for Exit {
-    fn from(error: &registry::Error) -> Self {
-        use registry::Error;
-        match error {
-            Error::Store(error) => error.kind().into(),
-            Error::Queue(error) => error.into(),
-            Error::Lock(error) => error.into(),
-            Error::NeedsAtomic { .. } => Self::Unable,
-            Error::Source { retryable: true, .. } => Self::Unavailable,
-            Error::Source { .. } => Self::Place,
-            Error::MassDelete { .. } | Error::Occupied { .. } => Self::Conflict,
-            Error::Settings { .. }
-            | Error::Secret(_)
-            | Error::Invalid(_)
-            | Error::UnknownConsumer { .. } => Self::Invalid,
-            Error::Consumer { .. } => Self::Failed,
-            Error::Damaged { .. } => Self::Corrupt,
-            // One this version does not know yet is not one the user can act on.
-            _ => Self::Internal,
-        }
-    }
-}
-
-impl From<&records::Error> for Exit {
-    fn from(error: &records::Error) -> Self {
-        use records::Error;
-        match error {
-            Error::Store(error) => error.kind().into(),
-            Error::UnknownSpace { .. }
-            | Error::UnknownIndex { .. }
-            | Error::ForeignKey { .. }
-            | Error::Build(_)
-            | Error::SchemaMismatch { .. }
-            | Error::Unindexable { .. }
-            | Error::BadQuery(_)
-            | Error::NeedsScan { .. }
-            | Error::BadCursor(_)
-            | Error::BadChange(_) => Self::Invalid,
-            Error::Forbidden { .. } => Self::Forbidden,
-            Error::UniqueClash { .. } | Error::RiderRefused { .. } => Self::Conflict,
-            Error::ValueTooLarge { .. }
-            | Error::IndexNotReady { .. }
-            | Error::TooExpensive { .. } => Self::Unable,
-            Error::Contended { .. } => Self::Unavailable,
-            Error::Damaged(_) => Self::Corrupt,
-            // One this version does not know yet is not one the user can act on.
-            _ => Self::Internal,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,6 +235,15 @@ mod tests {
     fn the_table_ascends_so_no_code_stands_twice() {
         let codes = Exit::TABLE.map(|(exit, _)| exit.code());
         assert!(codes.is_sorted_by(|a, b| a < b), "{codes:?}");
+    }
+
+    #[test]
+    fn every_error_code_ends_with_an_exit_code_of_the_table() {
+        for &code in Code::ALL {
+            let exit = Exit::of(code);
+            assert_ne!(exit, Exit::Done, "{code}");
+            assert!(Exit::TABLE.iter().any(|(listed, _)| *listed == exit), "{code}");
+        }
     }
 
     #[test]

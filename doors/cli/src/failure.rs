@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use keyward::schema::Problems;
 use keyward::{
-    ErrorKind, ParseError, agents, agreements, cache, locks, migrate, queue, records, registry,
+    Code, Coded, ParseError, agents, agreements, cache, locks, migrate, queue, records, registry,
 };
 use serde::Serialize;
 
@@ -18,8 +18,8 @@ pub type Result<T = (), E = Failure> = std::result::Result<T, E>;
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
-    /// The code that JSON shows.
-    code: &'static str,
+    /// The code that JSON shows. `None`, where there is nothing to tell.
+    code: Option<Code>,
     message: String,
     hint: Option<Hint>,
     retryable: bool,
@@ -42,36 +42,50 @@ struct Report<'f> {
 
 #[derive(Serialize)]
 struct Body<'f> {
-    code: &'f str,
+    code: Code,
     message: &'f str,
     hint: Option<&'f str>,
     retryable: bool,
 }
 
 impl Failure {
-    /// A failure with the code that JSON shows for it.
-    pub fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Self { exit, code, message: message.into(), hint: None, retryable: false, passed: None }
+    /// A failure that ends the command as its code says.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code: Some(code), message: message.into(), ..Self::told(Exit::of(code)) }
+    }
+
+    /// The failure that an error of a store, a service or a system is.
+    fn of(error: &impl Coded) -> Self {
+        let failure = Self::new(error.code(), error.to_string());
+        let hint = advice(error);
+        Self { exit: Exit::of_error(error), retryable: error.retryable(), ..failure.hint(hint) }
     }
 
     /// Input that makes no sense as it is.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Exit::Invalid, "invalid", message)
+        Self::new(Code::Invalid, message)
     }
 
     /// A file or stream that cannot be read or written; `what` begins the message.
     pub fn file(what: impl fmt::Display, error: &io::Error) -> Self {
-        Self::new(Exit::Place, "file", format!("{what}: {error}"))
+        Self::new(Code::File, format!("{what}: {error}"))
     }
 
     /// Nobody reads the output any more (`| head`): an end, and nothing to tell.
     pub fn closed() -> Self {
-        Self::new(Exit::Done, "closed", "nobody reads the output")
+        Self::told(Exit::Done)
     }
 
     /// An exit code for what the output has told already.
     pub fn told(exit: Exit) -> Self {
-        Self::new(exit, "told", "")
+        Self {
+            exit,
+            code: None,
+            message: String::new(),
+            hint: None,
+            retryable: false,
+            passed: None,
+        }
     }
 
     /// The same, once it was told.
@@ -82,12 +96,12 @@ impl Failure {
 
     /// Another program's exit code, or that of a signal.
     pub fn passed(code: u8, message: &str) -> Self {
-        Self { passed: Some(code), ..Self::new(Exit::Interrupted, "interrupted", message) }
+        Self { passed: Some(code), ..Self::new(Code::Interrupted, message) }
     }
 
     /// Ctrl-C in the middle of work.
     pub fn interrupted(message: impl Into<String>) -> Self {
-        Self::new(Exit::Interrupted, "interrupted", message)
+        Self::new(Code::Interrupted, message)
     }
 
     /// A key or prefix (`what`) that cannot be read.
@@ -113,6 +127,18 @@ impl Failure {
     #[must_use]
     pub fn retryable(self, retryable: bool) -> Self {
         Self { retryable, ..self }
+    }
+
+    /// The same with another exit code than that of its code.
+    #[must_use]
+    pub fn exit(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
+
+    /// The same with another code.
+    #[must_use]
+    pub fn recoded(self, code: Code) -> Self {
+        Self { exit: Exit::of(code), code: Some(code), ..self }
     }
 
     /// The same with one more piece of advice.
@@ -146,20 +172,23 @@ impl Failure {
         self.passed.unwrap_or(self.exit.code())
     }
 
-    /// Whether this is the failure with a code that JSON shows.
-    pub fn is(&self, code: &str) -> bool {
-        self.code == code
+    /// Whether it has this code.
+    pub fn is(&self, code: Code) -> bool {
+        self.code == Some(code)
+    }
+
+    /// Whether it is [`Failure::closed`].
+    pub fn is_closed(&self) -> bool {
+        self.exit == Exit::Done
     }
 
     /// Tells it, as text or as one JSON object.
     pub fn tell(&self, to: &mut impl Write, json: bool) -> io::Result<()> {
-        if self.exit == Exit::Done || self.message.is_empty() {
-            return Ok(());
-        }
+        let Some(code) = self.code.filter(|_| !self.message.is_empty()) else { return Ok(()) };
         if json {
             let report = Report {
                 error: Body {
-                    code: self.code,
+                    code,
                     message: &self.message,
                     hint: self.hint.as_ref().map(|hint| match hint {
                         Hint::Advice(text) | Hint::Drawing(text) => &**text,
@@ -190,124 +219,63 @@ const RESERVED: &str = "Nothing was done. Write records with keyward record, and
                         agent; other keys of Keyward change with what they belong to. To repair a store by \
                         hand, put, del and import take --raw.";
 
-/// The hint of an error, in terms of commands.
-fn advice(hint: &'static str) -> &'static str {
-    match hint {
-        hint if hint == ErrorKind::Corrupt.hint() => DAMAGED,
-        hint if hint == ErrorKind::Reserved.hint() => RESERVED,
-        hint => hint,
+/// What to do about an error, in terms of commands where its own hint is only that of its code.
+fn advice(error: &impl Coded) -> &str {
+    let (code, hint) = (error.code(), error.hint());
+    match code {
+        _ if hint != code.hint() => hint,
+        Code::Corrupt => DAMAGED,
+        Code::Reserved => RESERVED,
+        Code::NeedsScan => "Name an index, or add --allow-scan to read it all.",
+        Code::MassDelete => {
+            "Look at what would go (keyward sync NAME --plan); if it may, repeat the command with \
+             --allow-mass-delete."
+        }
+        _ => hint,
     }
 }
 
-impl From<keyward::Error> for Failure {
-    fn from(error: keyward::Error) -> Self {
-        let kind = error.kind();
-        let failure = Self::new(kind.into(), kind.code(), error.to_string());
-        let hint = error.advice().unwrap_or_else(|| advice(kind.hint()));
-        // What has a hint of its own does not help by itself when tried again.
-        let retryable = kind.retryable() && error.advice().is_none();
-        Self { retryable, ..failure.hint(hint) }
-    }
-}
-
-/// The errors of services say the same things of themselves.
-macro_rules! from_errors_of {
-    ($($service:ident),+) => {
-        $(impl From<$service::Error> for Failure {
-            fn from(error: $service::Error) -> Self {
-                let (exit, code) = (Exit::from(&error), error.code());
-                let hint = advice(error.hint());
-                let failure = Self::new(exit, code, error.to_string()).hint(hint);
-                Self { retryable: error.retryable(), ..failure }
+macro_rules! from_errors {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::of(&error)
             }
         })+
     };
 }
 
-from_errors_of!(agreements, cache, locks, queue);
-
-impl From<agents::Error> for Failure {
-    fn from(error: agents::Error) -> Self {
-        let hint = advice_of(&error).unwrap_or_else(|| advice(error.hint()));
-        let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
-        Self { retryable: error.retryable(), ..failure }
-    }
-}
-
-/// What the store itself advises in this very case.
-fn advice_of(error: &agents::Error) -> Option<&str> {
-    match error {
-        agents::Error::Records(error) => advice_of_records(error),
-        agents::Error::InDocument { source, .. }
-        | agents::Error::InEntry { source, .. }
-        | agents::Error::Partly { source, .. }
-        | agents::Error::Unflushed { source, .. } => advice_of(source),
-        _ => None,
-    }
-}
-
-fn advice_of_records(error: &records::Error) -> Option<&str> {
-    match error {
-        records::Error::Store(error) => error.advice(),
-        _ => None,
-    }
-}
-
-impl From<registry::Error> for Failure {
-    fn from(error: registry::Error) -> Self {
-        let hint = match &error {
-            registry::Error::MassDelete { .. } => {
-                "Look at what would go (keyward sync NAME --plan); if it may, repeat the command with \
-                 --allow-mass-delete."
-            }
-            error => advice(error.hint()),
-        };
-        let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
-        Self { retryable: error.retryable(), ..failure }
-    }
-}
-
-impl From<records::Error> for Failure {
-    fn from(error: records::Error) -> Self {
-        let hint = match &error {
-            records::Error::NeedsScan { .. } => {
-                "Name an index, or add --allow-scan to read it all."
-            }
-            error => advice_of_records(error).unwrap_or_else(|| advice(error.hint())),
-        };
-        let failure = Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint);
-        Self { retryable: error.retryable(), ..failure }
-    }
-}
+from_errors!(
+    keyward::Error,
+    agents::Error,
+    agreements::Error,
+    cache::Error,
+    locks::Error,
+    queue::Error,
+    records::Error,
+    registry::Error
+);
 
 impl From<migrate::Error> for Failure {
     fn from(error: migrate::Error) -> Self {
-        match error {
-            migrate::Error::Records(error) => error.into(),
-            migrate::Error::NoSource { ref variable, .. } => {
-                let hint = format!(
-                    "Nothing was done. Add --field {variable}=FIELD to take it from the value, or \
-                     --variable {variable}=OLD from another variable of the old key."
-                );
-                Self::new(Exit::from(&error), error.code(), error.to_string()).hint(hint)
-            }
-            error => {
-                Self::new(Exit::from(&error), error.code(), error.to_string()).hint(error.hint())
-            }
-        }
+        let failure = Self::of(&error);
+        let migrate::Error::NoSource { variable, .. } = error else { return failure };
+        failure.hint(format!(
+            "Nothing was done. Add --field {variable}=FIELD to take it from the value, or \
+             --variable {variable}=OLD from another variable of the old key."
+        ))
     }
 }
 
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Self {
-        Self::new(Exit::Invalid, "schema", "the schema cannot be used")
-            .drawn(format!("\n{problems}"))
+        Self::invalid("the schema cannot be used").drawn(format!("\n{problems}"))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use keyward::{Error, Key};
+    use keyward::{Error, ErrorKind, Key};
 
     use super::*;
 

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use keyward::{Json, JsonError};
+use keyward::{Code, Json, JsonError};
 
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::note;
 
@@ -58,7 +57,7 @@ impl Input {
         if text.len() as u64 > text_max {
             let message =
                 format!("{what} has more than {text_max} bytes; a value has at most {bytes_max}");
-            return Err(Failure::new(Exit::Unable, "limit-exceeded", message));
+            return Err(Failure::new(Code::LimitExceeded, message));
         }
         Json::parse(text).map_err(|JsonError { message, offset }| {
             Failure::invalid(format!("{what} is not JSON: {message} at byte {offset}"))
@@ -100,7 +99,7 @@ pub async fn whole_file(file: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     match read.await.map_err(io::Error::from).flatten() {
         Ok(bytes) if bytes.len() as u64 > bytes_max => {
             let message = format!("{what} has more than {bytes_max} bytes");
-            Err(Failure::new(Exit::Unable, "limit-exceeded", message))
+            Err(Failure::new(Code::LimitExceeded, message))
         }
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(Failure::file(format_args!("cannot read {what}"), &error)),

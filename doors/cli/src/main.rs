@@ -34,6 +34,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
+use keyward::Code;
 
 use crate::args::Cli;
 use crate::exit::Exit;
@@ -94,7 +95,7 @@ fn usage(error: &clap::Error) -> Exit {
         let text = error.render().to_string();
         let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
         let message = message.strip_prefix("error: ").unwrap_or(message);
-        let failure = Failure::new(Exit::Invalid, "usage", message).hint(rest.trim());
+        let failure = Failure::new(Code::Usage, message).hint(rest.trim());
         let _ = failure.tell(&mut io::stderr(), true);
     } else {
         let _ = error.print();

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use keyward::registry::{self, OpenStore, Registry, Repository, ScheduleSetting, Settings};
-use keyward::{Data, Store, SystemClock};
+use keyward::{Code, Data, Store, SystemClock};
 
 use crate::args::{self, Target};
 use crate::config::Registries;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
 use crate::queues::worker;
@@ -187,7 +186,7 @@ impl<'t> Reach<'t> {
         let (data, place) = self.place(&settings).await?;
         let Some(records) = data.existing_records(&place).await? else {
             let missing = args::no_store(&data.url(&place)?);
-            let failure = Failure::new(Exit::Absent, "not-found", missing);
+            let failure = Failure::new(Code::NotFound, missing);
             return Err(failure.hint("keyward sync makes one."));
         };
         let registry = self.registry(name, settings, records.store())?;
@@ -219,7 +218,7 @@ impl<'t> Reach<'t> {
                 format!("{} declares no registry {name}; it declares {known}", file.display())
             }
         };
-        Failure::new(Exit::Invalid, "unknown-registry", message).hint(format!(
+        Failure::new(Code::UnknownRegistry, message).hint(format!(
             "Give --repository, or write into {}:\n  [registries.{name}]\n  repository = \"https://…\"",
             self.file()
         ))

@@ -16,7 +16,7 @@
 
 use keyward::agents::SPACE;
 use keyward::rules::{Keeper, Reserved};
-use keyward::{Key, KeyRange, Prefix};
+use keyward::{Code, Key, KeyRange, Prefix};
 
 use crate::identity::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
@@ -141,7 +141,7 @@ pub fn admit_prefix(who: &Identity, served: &Served, prefix: &Prefix) -> Result<
     let mut segments = prefix.segments();
     let first = segments.next();
     if first.as_deref() == Some(MACHINERY) {
-        return Err(Problem::new("reserved", format!("{prefix} belongs to Keyward itself"))
+        return Err(Problem::new(Code::Reserved, format!("{prefix} belongs to Keyward itself"))
             .hint("List something else."));
     }
     if let Some(user) = who.bound_to() {
@@ -185,7 +185,7 @@ pub fn admit_range(who: &Identity, served: &Served, range: &KeyRange) -> Result<
     let closed = closed_to(who, served);
     let within = |root: &Key| range.is_within(&KeyRange::subtree(root));
     if !range.is_empty() && closed.iter().any(within) {
-        return Err(Problem::new("reserved", "this range belongs to Keyward itself")
+        return Err(Problem::new(Code::Reserved, "this range belongs to Keyward itself")
             .hint("Ask for another one."));
     }
     if let Some(user) = who.bound_to() {
@@ -234,7 +234,7 @@ pub(super) fn refused(reserved: Reserved) -> Problem {
         Keeper::Locks => "Keep what is locked at another key, such as one below it.".to_owned(),
         _ => "Use a key that begins with another word.".to_owned(),
     };
-    Problem::new("reserved", reserved.to_string()).hint(hint)
+    Problem::new(Code::Reserved, reserved.to_string()).hint(hint)
 }
 
 fn foreign(user: &str) -> Problem {

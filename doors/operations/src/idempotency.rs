@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use keyward::{Commit, Expect, Expiry, Json, Key, Put, Store, Tier, Version};
+use keyward::{Code, Commit, Expect, Expiry, Json, Key, Put, Store, Tier, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::identity::Identity;
@@ -57,7 +57,7 @@ impl Mark {
         }
         let name = hash(&[who.tenant().name().as_bytes(), chosen.as_bytes()]);
         let key = Key::from_segments(["system", "idempotency", &name])
-            .map_err(|error| Problem::new("internal", error.to_string()))?;
+            .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         Ok(Self { key, request: hash(parts) })
     }
 
@@ -76,10 +76,10 @@ impl Mark {
     pub async fn replay(&self, store: &Store) -> Result<Option<Replay>> {
         let Some(entry) = store.get(&self.key).await? else { return Ok(None) };
         let remembered: Remembered = serde_json::from_slice(entry.value.as_bytes())
-            .map_err(|error| Problem::new("corrupt", format!("{}: {error}", self.key)))?;
+            .map_err(|error| Problem::new(Code::Corrupt, format!("{}: {error}", self.key)))?;
         if remembered.request != self.request {
             return Err(Problem::new(
-                "idempotency-reuse",
+                Code::IdempotencyReuse,
                 "this idempotency key was used for another request",
             )
             .hint(
@@ -124,7 +124,7 @@ impl Mark {
     ) -> Result<Commit> {
         if store.capabilities().tier() != Tier::Atomic {
             return Err(Problem::new(
-                "unsupported",
+                Code::Unsupported,
                 format!(
                     "the {} engine cannot change data and remember a request in one step",
                     store.capabilities().engine
@@ -135,7 +135,7 @@ impl Mark {
         let (request, told) = (self.request.clone(), told.map(str::to_owned));
         let remembered = Remembered { request, versioned, created, told };
         let value = Json::from_value(&remembered)
-            .map_err(|error| Problem::new("internal", error.to_string()))?;
+            .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         let put = Put::new(value).expiring(Expiry::After(REMEMBERED));
         Ok(commit.check(self.key.clone(), Expect::Absent).put(self.key.clone(), put))
     }

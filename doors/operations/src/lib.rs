@@ -9,7 +9,6 @@ pub mod agreements;
 pub mod api;
 pub mod authorize;
 pub mod background;
-pub mod catalogue;
 pub mod config;
 pub mod context;
 pub mod control;

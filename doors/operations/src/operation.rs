@@ -6,7 +6,7 @@
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use keyward::{Json, Version};
+use keyward::{Code, Json, Version};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -116,7 +116,7 @@ impl<R: Reply> Answer for R {
     }
 
     fn to_json(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self).map_err(|error| Problem::new("internal", error.to_string()))
+        serde_json::to_vec(self).map_err(|error| Problem::new(Code::Internal, error.to_string()))
     }
 }
 
@@ -141,8 +141,8 @@ impl Declared {
     pub const fn of<O: Operation>() -> Self {
         Self {
             facts: O::FACTS,
-            request: <SchemaGenerator>::root_schema_of::<O>,
-            response: <SchemaGenerator>::root_schema_of::<O::Response>,
+            request: <O as JsonSchema>::json_schema,
+            response: SchemaGenerator::subschema_for::<O::Response>,
             statuses: O::Response::STATUSES,
             call: called::<O>,
         }
@@ -168,15 +168,4 @@ fn called<O: Operation>(
         let answer = cx.run(request).await?;
         Ok(Box::new(answer) as Box<dyn Answer>)
     })
-}
-
-/// Schemas of types, with what they share among the definitions.
-trait RootSchema {
-    fn root_schema_of<T: JsonSchema>(&mut self) -> Schema;
-}
-
-impl RootSchema for SchemaGenerator {
-    fn root_schema_of<T: JsonSchema>(&mut self) -> Schema {
-        T::json_schema(self)
-    }
 }

@@ -1,13 +1,12 @@
-//! Why an operation was refused or failed: a code, what happened, and what to do about it.
+//! Problems: why a request failed, as a code, a detail and a hint. Each door renders them in its own form.
 
 use keyward::schema::Problems;
 use keyward::{
-    ParseError, agents, agreements, cache, locks, migrate, moment_text, queue, records, registry,
+    Code, Coded, ParseError, agents, agreements, cache, locks, migrate, moment_text, queue,
+    records, registry,
 };
 use serde_json::{Map, Value};
 use std::time::Duration;
-
-use crate::catalogue;
 
 /// What a handler comes to.
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
@@ -15,10 +14,10 @@ pub type Result<T, E = Problem> = std::result::Result<T, E>;
 /// How many bytes tell what happened. Errors of libraries quote whatever was sent.
 const DETAIL_BYTES_MAX: usize = 2_000;
 
-/// Why an operation was refused or failed. Each door renders it in its own form.
+/// Why a request failed.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    code: &'static str,
+    code: Code,
     detail: String,
     hint: String,
     retryable: bool,
@@ -27,8 +26,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of the catalogue. Nothing is retryable unless [`Problem::retryable`] says so.
-    pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
+    /// A problem with a code. Nothing is retryable unless [`Problem::retryable`] says so.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             code,
             detail: shortened(detail.into()),
@@ -41,17 +40,17 @@ impl Problem {
 
     /// A request that makes no sense as it is.
     pub fn invalid(detail: impl Into<String>) -> Self {
-        Self::new("invalid", detail).hint("Change the request; nothing was done.")
+        Self::new(Code::Invalid, detail).hint("Change the request; nothing was done.")
     }
 
     /// Something that is not there, or that the caller is not to know of.
     pub fn not_found(detail: impl Into<String>) -> Self {
-        Self::new("not-found", detail).hint("Look at what there is, and change the path.")
+        Self::new(Code::NotFound, detail).hint("Look at what there is, and change the path.")
     }
 
     /// Something that the credential does not allow.
     pub fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new("forbidden", detail).hint("Use a credential that may do this.")
+        Self::new(Code::Forbidden, detail).hint("Use a credential that may do this.")
     }
 
     /// A key or prefix that cannot be read.
@@ -98,13 +97,13 @@ impl Problem {
     }
 
     /// Its code.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         self.code
     }
 
     /// The status of HTTP that its code has.
     pub fn status(&self) -> u16 {
-        catalogue::find(self.code).map_or(500, |code| code.status)
+        self.code.status()
     }
 
     /// What happened.
@@ -127,8 +126,10 @@ impl Problem {
         &self.more
     }
 
-    fn of_service(code: &'static str, detail: String, hint: &str, retryable: bool) -> Self {
-        Self { retryable, ..Self::new(code, detail).hint(hint) }
+    /// The problem that an error of a store, a service or a system is.
+    fn of(error: &impl Coded) -> Self {
+        let problem = Self::new(error.code(), error.to_string()).hint(error.hint());
+        Self { retryable: error.retryable(), ..problem }
     }
 }
 
@@ -147,29 +148,19 @@ fn shortened(mut detail: String) -> String {
 
 impl From<keyward::Error> for Problem {
     fn from(error: keyward::Error) -> Self {
-        let kind = error.kind();
-        Self::of_service(kind.code(), error.to_string(), kind.hint(), kind.retryable())
+        Self::of(&error)
     }
 }
 
-/// Errors that have a code, a hint, and know whether to try again.
-macro_rules! from_errors_of {
-    ($($service:ident),+) => {
-        $(impl From<$service::Error> for Problem {
-            fn from(error: $service::Error) -> Self {
-                let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
-                Self::of_service(code, error.to_string(), hint, retryable)
-            }
-        })+
-    };
+impl From<queue::Error> for Problem {
+    fn from(error: queue::Error) -> Self {
+        Self::of(&error)
+    }
 }
-
-from_errors_of!(queue);
 
 impl From<agents::Error> for Problem {
     fn from(error: agents::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
-        let mut told = Self::of_service(code, error.to_string(), hint, retryable);
+        let mut told = Self::of(&error);
         if let Some((number, line)) = error.document() {
             told = told.with("document", number);
             if let Some(line) = line {
@@ -186,11 +177,8 @@ impl From<agents::Error> for Problem {
 
 impl From<registry::Error> for Problem {
     fn from(error: registry::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
-        let told = Self::of_service(code, error.to_string(), hint, retryable);
+        let told = Self::of(&error);
         match error {
-            registry::Error::Store(error) => error.into(),
-            registry::Error::Queue(error) => error.into(),
             registry::Error::Lock(error) => error.into(),
             registry::Error::MassDelete { deletes, entries, percent_max } => told
                 .with("deletes", deletes)
@@ -203,11 +191,8 @@ impl From<registry::Error> for Problem {
 
 impl From<agreements::Error> for Problem {
     fn from(error: agreements::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
-        let told = Self::of_service(code, error.to_string(), hint, retryable);
+        let told = Self::of(&error);
         match error {
-            agreements::Error::Store(error) => error.into(),
-            agreements::Error::Queue(error) => error.into(),
             agreements::Error::Lock(error) => error.into(),
             agreements::Error::Cache(error) => error.into(),
             agreements::Error::Transition { from, to, allowed } => {
@@ -220,8 +205,7 @@ impl From<agreements::Error> for Problem {
 
 impl From<locks::Error> for Problem {
     fn from(error: locks::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
-        let problem = Self::of_service(code, error.to_string(), hint, retryable);
+        let problem = Self::of(&error);
         match error {
             locks::Error::Lost { loss: locks::Loss::Broken { by, reason }, .. } => {
                 problem.with("by", by).with("reason", reason)
@@ -233,11 +217,9 @@ impl From<locks::Error> for Problem {
 
 impl From<cache::Error> for Problem {
     fn from(error: cache::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
-        let problem = Self::of_service(code, error.to_string(), hint, retryable);
+        let problem = Self::of(&error);
         match error {
             cache::Error::Lock(error) => error.into(),
-            cache::Error::TimedOut { .. } => Self { code: "computing", ..problem },
             // Only a new lookup helps, not the same request.
             cache::Error::Lost { .. } => Self { retryable: false, ..problem },
             cache::Error::Failed { message, at, times, retry_after, .. } => problem
@@ -253,8 +235,7 @@ impl From<cache::Error> for Problem {
 
 impl From<records::Error> for Problem {
     fn from(error: records::Error) -> Self {
-        let (code, hint, retryable) = (error.code(), error.hint(), error.retryable());
-        let problem = Self::of_service(code, error.to_string(), hint, retryable);
+        let problem = Self::of(&error);
         match error {
             records::Error::SchemaMismatch { mismatches, .. } => {
                 let told = mismatches.shown.into_iter().map(|mismatch| {
@@ -285,7 +266,7 @@ impl From<migrate::Error> for Problem {
     fn from(error: migrate::Error) -> Self {
         match error {
             migrate::Error::Records(error) => error.into(),
-            error => Self::new(error.code(), error.to_string()).hint(error.hint()),
+            error => Self::of(&error),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use keyward::Store;
+use keyward::{Code, Store};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
@@ -60,7 +60,7 @@ impl Reads {
             .enable_all()
             .build()
             .map_err(|error| {
-                Problem::new("internal", format!("cannot start threads for reads: {error}"))
+                Problem::new(Code::Internal, format!("cannot start threads for reads: {error}"))
             })?;
         let all_max = limits.reads_max.clamp(1, Semaphore::MAX_PERMITS);
         Ok(Self(Arc::new(Inner {
@@ -115,7 +115,7 @@ impl Reads {
         };
         let mut task = Task(runtime.spawn(task.in_current_span()));
         (&mut task.0).await.unwrap_or_else(|_| {
-            Err(Problem::new("internal", "the read was cut off by a fault of the server")
+            Err(Problem::new(Code::Internal, "the read was cut off by a fault of the server")
                 .hint("Send the request again."))
         })
     }
@@ -123,7 +123,7 @@ impl Reads {
     /// Waits in the tenant's own line, then in that of all. So however many reads one tenant asks for,
     /// only its share of them stands before those of others.
     async fn turn(&self, who: &Identity) -> Result<Turn> {
-        let closed = |_| Problem::new("internal", "the line of reads is closed");
+        let closed = |_| Problem::new(Code::Internal, "the line of reads is closed");
         let mut turn =
             Turn { reads: self.clone(), tenant: who.tenant().clone(), own: None, all: None };
         let own = self.line(who);
@@ -159,7 +159,7 @@ impl Reads {
              this one waited {} s for its turn",
             self.0.wait_max.as_secs_f64()
         );
-        Problem::new("overloaded", detail)
+        Problem::new(Code::Overloaded, detail)
             .hint("Send fewer queries at a time, or narrower ones, and try again in a moment.")
             .retryable()
             .retry_after(Duration::from_secs(1))
@@ -246,7 +246,7 @@ mod tests {
         let (reads, store, who) = one_at_a_time(Duration::from_millis(1));
         let turn = reads.turn(&who).await.unwrap();
         let refused = reads.run(&who, &store, async { Ok(()) }).await.unwrap_err();
-        assert_eq!((refused.code(), refused.is_retryable()), ("overloaded", true));
+        assert_eq!((refused.code(), refused.is_retryable()), (Code::Overloaded, true));
         assert!(refused.detail().contains("is 1 at a time"), "{}", refused.detail());
         drop(turn);
         reads.run(&who, &store, async { Ok(()) }).await.unwrap();

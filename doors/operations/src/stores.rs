@@ -10,7 +10,7 @@ use keyward::queue::Jobs;
 use keyward::records::Records;
 use keyward::rules::WriteRules;
 use keyward::schema::{LockTree, Schema, Space as Declaration};
-use keyward::{Data, Store, SystemClock, Tier};
+use keyward::{Code, Data, Store, SystemClock, Tier};
 
 use crate::config::ServicesConfig;
 use crate::feed::Feed;
@@ -128,7 +128,7 @@ impl Stores {
     pub fn get(&self, name: &str) -> Result<&Served> {
         self.served.get(name).ok_or_else(|| {
             let detail = format!("there is no store called {name:?}");
-            Problem::new("unknown-store", detail).hint("GET /v1/stores lists what there is.")
+            Problem::new(Code::UnknownStore, detail).hint("GET /v1/stores lists what there is.")
         })
     }
 
@@ -204,7 +204,7 @@ fn agents(
 ) -> Result<(String, Agents)> {
     let store = data.agents_store()?;
     let Some(served) = served.get(store) else {
-        return Err(Problem::new("internal", format!("the store {store} is not open")));
+        return Err(Problem::new(Code::Internal, format!("the store {store} is not open")));
     };
     let options = config.agents.clone();
     let agents = Agents::open(served.records.clone(), options, config.clock.clone())?;
@@ -246,7 +246,7 @@ impl Served {
         let engine = self.store().capabilities().engine;
         let detail =
             format!("the {engine} engine cannot compare before it writes: it keeps no {what}");
-        Problem::new("unsupported", detail)
+        Problem::new(Code::Unsupported, detail)
             .hint("Name a coordinator for the store, or use one on another engine.")
     }
 

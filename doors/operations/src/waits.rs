@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use keyward::Code;
+
 use crate::config::OperationLimits;
 use crate::identity::Identity;
 use crate::lifecycle::Lifecycle;
@@ -48,7 +50,7 @@ impl Waits {
                 Full::All => "too many requests are already waiting",
                 Full::Part => "too many requests of this credential are already waiting",
             };
-            Problem::new("overloaded", detail)
+            Problem::new(Code::Overloaded, detail)
                 .hint("Try again in a moment, or without waiting; nothing was done.")
                 .retryable()
                 .retry_after(Duration::from_secs(1))
@@ -71,7 +73,7 @@ impl Waits {
             biased;
             done = work => done,
             () = lifecycle.stopping() => {
-                Err(Problem::new("stopping", "the server is about to stop")
+                Err(Problem::new(Code::Stopping, "the server is about to stop")
                     .hint("Ask again, at another server of the same store if there is one.")
                     .retryable())
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use keyward::Code;
 use tokio::sync::watch;
 
 use crate::problem::{Problem, Result};
@@ -98,7 +99,7 @@ impl<P> Progress<P> {
 
 impl<P> Drop for Progress<P> {
     fn drop(&mut self) {
-        let cut_off = Problem::new("internal", "the work was cut off by a fault of the server");
+        let cut_off = Problem::new(Code::Internal, "the work was cut off by a fault of the server");
         self.end(Err(cut_off.hint("Begin it again: what is done is not done twice.")));
     }
 }
@@ -131,13 +132,16 @@ mod tests {
     async fn work_that_fails_or_panics_has_ended_and_says_so() {
         let work: Work<u8> = Work::default();
         assert!(work.begin(|_| async { Err(Problem::invalid("no")) }));
-        assert_eq!(work.ended(LONG).await.failed.map(|problem| problem.code()), Some("invalid"));
+        assert_eq!(
+            work.ended(LONG).await.failed.map(|problem| problem.code()),
+            Some(Code::Invalid)
+        );
         assert!(work.begin(|progress| async move {
             progress.reach(1);
             panic!("a fault")
         }));
         let ended = work.ended(LONG).await;
         assert!(!ended.running);
-        assert_eq!(ended.failed.map(|problem| problem.code()), Some("internal"));
+        assert_eq!(ended.failed.map(|problem| problem.code()), Some(Code::Internal));
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
-use keyward::{Data, Store};
+use keyward::{Code, Data, Store};
 use keyward_operations::services::Services;
 
 use crate::audit::{self, Audit, AuditLog, Keeping, Scribe};
@@ -109,6 +109,11 @@ impl App {
             watch_bytes: Shares::new(config.limits.watch_bytes_max),
         }));
         Ok((app, scribe))
+    }
+
+    /// What operations work on.
+    pub fn services(&self) -> &Services {
+        &self.0.services
     }
 
     /// Ends what goes on beside requests, and waits for what is under way.
@@ -257,7 +262,8 @@ fn usage(config: &Config, control: &Store) -> Option<Usage> {
 
 fn new_run() -> Result<String> {
     let mut bytes = [0; 5];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Problem::new("internal", format!("there is no randomness: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Problem::new(Code::Internal, format!("there is no randomness: {error}"))
+    })?;
     Ok(HEXLOWER.encode(&bytes))
 }

@@ -31,8 +31,8 @@ mod tls;
 mod traces;
 
 use keyward_operations::{
-    agreements, api, catalogue, control, feed, idempotency, lifecycle, problem, registries, shares,
-    stores, work,
+    agreements, api, control, feed, idempotency, lifecycle, problem, registries, shares, stores,
+    work,
 };
 
 pub use audit::{AuditLog, AuditQuery};

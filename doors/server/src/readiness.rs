@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use keyward::{ErrorKind, Expiry, ExpirySupport, Json, Put, Store};
+use keyward::{Code, ErrorKind, Expiry, ExpirySupport, Json, Put, Store};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -136,9 +136,9 @@ fn is_refused(error: &keyward::Error) -> bool {
 fn unready(name: &str, failure: Failure) -> Problem {
     let (cause, why) = match failure {
         Failure::TimedOut => ("timeout", "a write took too long; is its write lock held?"),
-        Failure::Refused(kind) => (kind.code(), explain(kind)),
+        Failure::Refused(kind) => (kind.code().name(), explain(kind)),
     };
-    Problem::new("unavailable", format!("the store {name} takes no writes: {why}"))
+    Problem::new(Code::Unavailable, format!("the store {name} takes no writes: {why}"))
         .hint("The server's log has the whole error.")
         .retryable()
         .with("store", name)
@@ -214,7 +214,7 @@ mod tests {
             assert_eq!(problem.status(), 503);
             assert!(problem.detail().contains("main"), "{}", problem.detail());
             assert!(!problem.detail().contains("secret"), "{}", problem.detail());
-            assert_eq!(problem.more()["cause"], kind.code());
+            assert_eq!(problem.more()["cause"], kind.code().name());
         }
     }
 

@@ -11,7 +11,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use keyward_engine::{Error, ErrorKind, Result};
+use keyward_engine::{Code, Error, ErrorKind, Result};
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Asks, Problem, Refusal};
@@ -118,7 +118,7 @@ impl Connection {
             return Ok(Reply::Good { status: answer.status.as_u16(), body: answer.body });
         }
         match answer.problem() {
-            Some(problem) if problem.code != "unauthenticated" => {
+            Some(problem) if problem.known_code() != Some(Code::Unauthenticated) => {
                 Ok(Reply::Refused(problem.into()))
             }
             _ => Err(self.refused(answer, asks)),

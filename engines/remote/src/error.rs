@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
-use keyward_engine::{Error, ErrorKind};
+use keyward_engine::{Code, Error, ErrorKind};
 use serde::Deserialize;
 
 /// What is asked of a server: whether it matters if it is done twice.
@@ -27,6 +27,17 @@ pub(crate) struct Problem {
     pub failed: Vec<Failed>,
 }
 
+impl Problem {
+    /// The code. `None`, if this version does not know it.
+    pub fn known_code(&self) -> Option<Code> {
+        Code::from_name(&self.code)
+    }
+
+    fn kind(&self) -> ErrorKind {
+        self.known_code().map_or(ErrorKind::Invalid, kind)
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub(crate) struct Failed {
     #[serde(default)]
@@ -45,18 +56,18 @@ pub(crate) struct Refusal {
 impl Refusal {
     /// Whether certainly nothing was done, and the same may be asked again.
     pub fn may_be_repeated(&self) -> bool {
-        self.problem.as_ref().is_some_and(|problem| {
-            problem.retryable && kind(&problem.code) == ErrorKind::Unavailable
-        })
+        self.problem
+            .as_ref()
+            .is_some_and(|problem| problem.retryable && problem.kind() == ErrorKind::Unavailable)
     }
 
     /// What the caller is told.
     pub fn told(self, asks: Asks, has_key: bool) -> Error {
         let Some(problem) = self.problem else { return foreign(self.status, asks, has_key) };
-        if problem.code == "unauthenticated" {
+        if problem.known_code() == Some(Code::Unauthenticated) {
             return unknown_key(has_key);
         }
-        let kind = match (kind(&problem.code), asks) {
+        let kind = match (problem.kind(), asks) {
             // What only looks has no outcome that could be unknown.
             (ErrorKind::OutcomeUnknown, Asks::Looks) => ErrorKind::Unavailable,
             // A fault of the server leaves open what was done before it.
@@ -98,30 +109,36 @@ fn foreign(status: StatusCode, asks: Asks, has_key: bool) -> Error {
     Error::new(kind, message)
 }
 
-fn kind(code: &str) -> ErrorKind {
+fn kind(code: Code) -> ErrorKind {
     match code {
-        "limit-exceeded" | "value-too-large" | "headers-too-large" => ErrorKind::LimitExceeded,
-        "unauthenticated" | "forbidden" | "cross-origin" => ErrorKind::Forbidden,
-        "reserved" => ErrorKind::Reserved,
-        "unknown-store" | "not-found" | "method-not-allowed" | "misplaced" => ErrorKind::Misplaced,
-        "unsupported" => ErrorKind::Unsupported,
-        "unavailable" | "overloaded" | "stopping" | "rate-limited" | "over-quota" | "timeout" => {
-            ErrorKind::Unavailable
+        Code::LimitExceeded | Code::ValueTooLarge | Code::HeadersTooLarge => {
+            ErrorKind::LimitExceeded
         }
-        "outcome-unknown" => ErrorKind::OutcomeUnknown,
-        "full" => ErrorKind::Full,
-        "corrupt" => ErrorKind::Corrupt,
-        "internal" => ErrorKind::Internal,
+        Code::Unauthenticated | Code::Forbidden | Code::CrossOrigin => ErrorKind::Forbidden,
+        Code::Reserved => ErrorKind::Reserved,
+        Code::UnknownStore | Code::NotFound | Code::MethodNotAllowed | Code::Misplaced => {
+            ErrorKind::Misplaced
+        }
+        Code::Unsupported => ErrorKind::Unsupported,
+        Code::Unavailable
+        | Code::Overloaded
+        | Code::Stopping
+        | Code::RateLimited
+        | Code::OverQuota
+        | Code::Timeout => ErrorKind::Unavailable,
+        Code::OutcomeUnknown => ErrorKind::OutcomeUnknown,
+        Code::Full => ErrorKind::Full,
+        Code::Corrupt => ErrorKind::Corrupt,
+        Code::Internal => ErrorKind::Internal,
         _ => ErrorKind::Invalid,
     }
 }
 
 /// What a watch is told before it ends.
 pub(crate) fn of_watch(problem: Problem) -> Error {
-    let Problem { code, detail, .. } = problem;
-    match kind(&code) {
-        ErrorKind::OutcomeUnknown => Error::new(ErrorKind::Unavailable, detail),
-        kind => Error::new(kind, detail),
+    match problem.kind() {
+        ErrorKind::OutcomeUnknown => Error::new(ErrorKind::Unavailable, problem.detail),
+        kind => Error::new(kind, problem.detail),
     }
 }
 

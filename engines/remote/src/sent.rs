@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, IF_MATCH};
+use keyward_engine::Code;
 
 use crate::error::{Asks, Problem};
 
@@ -32,8 +33,8 @@ pub enum Reply {
 /// Why a server did not do something, as it says itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// The code of the catalogue.
-    pub code: String,
+    /// The code. `None`, if this version does not know it.
+    pub code: Option<Code>,
     /// What happened.
     pub message: String,
     /// What to do next.
@@ -104,7 +105,8 @@ impl Sent {
 
 impl From<Problem> for Refused {
     fn from(problem: Problem) -> Self {
-        let Problem { code, detail, hint, retryable, .. } = problem;
+        let code = problem.known_code();
+        let Problem { detail, hint, retryable, .. } = problem;
         Self { code, message: detail, hint, retryable }
     }
 }

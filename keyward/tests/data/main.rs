@@ -12,7 +12,7 @@ use std::path::Path;
 
 use keyward::records::{Caller, Draft, Error};
 use keyward::schema::Schema;
-use keyward::{Bindings, Data, ErrorKind, Json};
+use keyward::{Bindings, Code, Coded, Data, ErrorKind, Json};
 
 const SCHEMA: &str = r#"
 [stores.near]
@@ -97,7 +97,7 @@ async fn a_store_can_be_in_another_place_than_the_schema_says() {
 async fn a_space_that_is_not_declared_is_refused_with_those_that_are() {
     let data = Data::new(Schema::parse(SCHEMA, "schema.toml").unwrap());
     let error = data.space("nots", &Caller::operator()).await.unwrap_err();
-    assert_eq!(error.code(), "unknown-space");
+    assert_eq!(error.code(), Code::UnknownSpace);
     assert!(error.to_string().contains("notes, orders, tasks"), "{error}");
 }
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use keyward_engine::{Error as StoreError, ErrorKind};
+use keyward_engine::{Code, Coded, Error as StoreError};
 use keyward_key::Key;
 use keyward_locks::Error as LockError;
 
@@ -60,39 +60,35 @@ pub enum Error {
     BadRequest(String),
 }
 
-impl Error {
-    /// The stable code shown by every door.
-    pub fn code(&self) -> &'static str {
+impl Coded for Error {
+    fn code(&self) -> Code {
         match self {
-            Self::Store(error) => error.kind().code(),
+            Self::Store(error) => error.code(),
             Self::Lock(error) => error.code(),
-            Self::Failed { .. } => "computation-failed",
-            Self::Lost { .. } => "lock-lost",
-            Self::TimedOut { .. } => "timed-out",
-            Self::ForeignValue { .. } => "foreign-value",
-            Self::BadRequest(_) => ErrorKind::Invalid.code(),
+            Self::Failed { .. } => Code::ComputationFailed,
+            Self::Lost { .. } => Code::LockLost,
+            Self::TimedOut { .. } => Code::Computing,
+            Self::ForeignValue { .. } => Code::ForeignValue,
+            Self::BadRequest(_) => Code::Invalid,
         }
     }
 
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
+    fn hint(&self) -> &str {
         match self {
-            Self::Store(error) => error.kind().hint(),
+            Self::Store(error) => error.hint(),
             Self::Lock(error) => error.hint(),
             Self::Failed { .. } => {
                 "Fix what failed, then ask again after the pause, or at once: keyward cache run --retry."
             }
             Self::Lost { .. } => "Ask again: somebody else computes it by now, or has.",
-            Self::TimedOut { .. } => "Ask again, or wait longer.",
             Self::ForeignValue { .. } => "Choose another key for the cached value.",
-            Self::BadRequest(_) => "Change the request; nothing was done.",
+            Self::TimedOut { .. } | Self::BadRequest(_) => self.code().hint(),
         }
     }
 
-    /// Whether the same request may succeed later, without a risk of doing it twice.
-    pub fn retryable(&self) -> bool {
+    fn retryable(&self) -> bool {
         match self {
-            Self::Store(error) => error.kind().retryable(),
+            Self::Store(error) => error.retryable(),
             Self::Lock(error) => error.retryable(),
             Self::Failed { .. } | Self::Lost { .. } | Self::TimedOut { .. } => true,
             Self::ForeignValue { .. } | Self::BadRequest(_) => false,

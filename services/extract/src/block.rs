@@ -150,6 +150,8 @@ fn table(rows: &[Vec<String>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use keyward_engine::{Code, Coded};
+
     use super::*;
 
     fn item(depth: usize, text: &str) -> Block {
@@ -174,6 +176,6 @@ mod tests {
     #[test]
     fn a_text_over_the_limit_is_refused() {
         let error = render(&[Block::Paragraph("abc".into())], 2).unwrap_err();
-        assert_eq!(error.code(), "too-large");
+        assert_eq!(error.code(), Code::TooLarge);
     }
 }

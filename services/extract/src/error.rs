@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use keyward_engine::{Code, Coded};
 use serde::{Deserialize, Serialize};
 
 use crate::Format;
@@ -87,45 +88,35 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// The stable code shown by every door.
-    pub fn code(&self) -> &'static str {
+impl Coded for Error {
+    fn code(&self) -> Code {
         match self {
-            Self::Unsupported { .. } => "unsupported",
-            Self::ContradictingType { .. } => "contradicting-type",
-            Self::EmptyFile => "empty-file",
-            Self::Encrypted { .. } => "encrypted",
-            Self::NoText { .. } => "no-text",
-            Self::Broken { .. } => "broken",
-            Self::TooLarge { .. } => "too-large",
-            Self::TooMuchMemory { .. } => "too-much-memory",
-            Self::TookTooLong { .. } => "took-too-long",
-            Self::Sandbox { .. } => "sandbox",
+            Self::Unsupported { .. } => Code::Unsupported,
+            Self::ContradictingType { .. } => Code::ContradictingType,
+            Self::EmptyFile => Code::EmptyFile,
+            Self::Encrypted { .. } => Code::Encrypted,
+            Self::NoText { .. } => Code::NoText,
+            Self::Broken { .. } => Code::Broken,
+            Self::TooLarge { .. } => Code::TooLarge,
+            Self::TooMuchMemory { .. } => Code::TooMuchMemory,
+            Self::TookTooLong { .. } => Code::TookTooLong,
+            Self::Sandbox { .. } => Code::Sandbox,
         }
     }
 
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
+    fn hint(&self) -> &str {
         match self {
             Self::Unsupported { .. } => "Convert it to PDF, DOCX, HTML, Markdown or plain text.",
-            Self::ContradictingType { .. } => "Correct the declared type, or send the right file.",
-            Self::EmptyFile => "Send the file again; nothing of it arrived.",
-            Self::Encrypted { .. } => "Remove the password and send the document again.",
-            Self::NoText { .. } => "Run optical character recognition on it first.",
-            Self::Broken { .. } => "Open it in the program that made it, and save it again.",
-            Self::TooLarge { .. } => "Split the document, or raise the limit.",
-            Self::TooMuchMemory { .. } | Self::TookTooLong { .. } => {
-                "Split or simplify the document, or raise the limit."
-            }
-            Self::Sandbox { .. } => "Try again; if it stays, look at the installation.",
+            _ => self.code().hint(),
         }
     }
 
-    /// Whether the same document may succeed later.
-    pub fn retryable(&self) -> bool {
+    fn retryable(&self) -> bool {
         matches!(self, Self::TookTooLong { .. } | Self::Sandbox { .. })
     }
+}
 
+impl Error {
     pub(crate) fn broken(format: Format, problem: impl Into<String>) -> Self {
         Self::Broken { format, problem: problem.into() }
     }
@@ -167,7 +158,7 @@ mod tests {
         ];
         for error in errors {
             let json = serde_json::to_value(&error).unwrap();
-            assert_eq!(json["code"], error.code());
+            assert_eq!(json["code"], error.code().name());
             assert_eq!(serde_json::from_value::<Error>(json).unwrap(), error);
         }
     }

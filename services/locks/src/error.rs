@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use keyward_engine::{Error as StoreError, ErrorKind};
+use keyward_engine::{Code, Coded, Error as StoreError, ErrorKind};
 use keyward_key::Key;
 
 use crate::Loss;
@@ -132,68 +132,52 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// The stable code shown by every door.
-    pub fn code(&self) -> &'static str {
+impl Coded for Error {
+    fn code(&self) -> Code {
         match self {
-            Self::Store(error) => error.kind().code(),
-            Self::Unsupported(_) => ErrorKind::Unsupported.code(),
-            Self::BadPath { .. } => "bad-path",
-            Self::BadRequest(_) => ErrorKind::Invalid.code(),
-            Self::OutsideTree(_) => "outside-tree",
-            Self::TimedOut { .. } => "timed-out",
-            Self::WouldDeadlock { .. } => "would-deadlock",
-            Self::Lost { .. } => "lock-lost",
-            Self::OldTicket { .. } => "old-ticket",
-            Self::IdTaken { .. } => "id-taken",
-            Self::ForeignValue { .. } => "foreign-value",
-            Self::ForeignFence { .. } => "foreign-fence",
-            Self::Full { .. } => "too-many-locks",
-            Self::NotHeld { .. } => "not-held",
-            Self::Contended { .. } => "contended",
-            Self::Damaged { .. } => ErrorKind::Corrupt.code(),
+            Self::Store(error) => error.code(),
+            Self::Unsupported(_) => Code::Unsupported,
+            Self::BadPath { .. } => Code::BadPath,
+            Self::BadRequest(_) => Code::Invalid,
+            Self::OutsideTree(_) => Code::OutsideTree,
+            Self::TimedOut { .. } => Code::TimedOut,
+            Self::WouldDeadlock { .. } => Code::WouldDeadlock,
+            Self::Lost { .. } => Code::LockLost,
+            Self::OldTicket { .. } => Code::OldTicket,
+            Self::IdTaken { .. } => Code::IdTaken,
+            Self::ForeignValue { .. } => Code::ForeignValue,
+            Self::ForeignFence { .. } => Code::ForeignFence,
+            Self::Full { .. } => Code::TooManyLocks,
+            Self::NotHeld { .. } => Code::NotHeld,
+            Self::Contended { .. } => Code::Contended,
+            Self::Damaged { .. } => Code::Corrupt,
         }
     }
 
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
+    fn hint(&self) -> &str {
         match self {
-            Self::Store(error) => error.kind().hint(),
-            Self::Unsupported(_) => ErrorKind::Unsupported.hint(),
+            Self::Store(error) => error.hint(),
             Self::BadPath { .. } => {
                 "Write segments with colons between them; leave it out for all."
             }
-            Self::BadRequest(_) => ErrorKind::Invalid.hint(),
-            Self::OutsideTree(_) => {
-                "Ask for a path of the schema's lock tree, or declare this one."
-            }
             Self::TimedOut { .. } => "Wait longer, or look who holds it with keyward lock list.",
-            Self::WouldDeadlock { .. } => {
-                "Release what is held first, or ask for the coarser lock first."
-            }
-            Self::Lost { .. } => {
-                "Nothing was written: take the lock again, read again, and begin again."
-            }
-            Self::OldTicket { .. } => "Nothing was written: use the ticket that came last.",
             Self::IdTaken { .. } => "Choose a new name for each lock that is asked for.",
             Self::ForeignValue { .. } => "Choose another root: a root's key belongs to its locks.",
-            Self::ForeignFence { .. } => "Write a key under the locks of one root only.",
-            Self::Full { .. } => "Wait until some are released, or lock something coarser.",
-            Self::NotHeld { .. } => "Name a path as it is held, or a token.",
-            Self::Contended { .. } => "Try again; nothing was done.",
             Self::Damaged { .. } => "Keep a copy of the store, and look at the root's entry.",
+            _ => self.code().hint(),
         }
     }
 
-    /// Whether the same request may succeed later, without a risk of doing it twice.
-    pub fn retryable(&self) -> bool {
+    fn retryable(&self) -> bool {
         match self {
-            Self::Store(error) => error.kind().retryable(),
+            Self::Store(error) => error.retryable(),
             Self::TimedOut { .. } | Self::Full { .. } | Self::Contended { .. } => true,
             _ => false,
         }
     }
+}
 
+impl Error {
     /// Whether the store could not be asked or did not answer: asking again may help.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, Self::Store(error)

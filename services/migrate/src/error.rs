@@ -1,4 +1,4 @@
-use keyward_engine::Error as StoreError;
+use keyward_engine::{Code, Coded, Error as StoreError};
 use keyward_records::Error as RecordsError;
 
 /// The result of a migration.
@@ -46,36 +46,37 @@ pub enum Error {
     Damaged(String),
 }
 
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Self {
-        Self::Records(error.into())
-    }
-}
-
-impl Error {
-    /// The stable code shown by every door.
-    pub fn code(&self) -> &'static str {
+impl Coded for Error {
+    fn code(&self) -> Code {
         match self {
             Self::Records(error) => error.code(),
-            Self::Refused(_) | Self::NoSource { .. } => "refused",
-            Self::Overtaken { .. } | Self::Running { .. } => "overtaken",
-            Self::Damaged(_) => "corrupt",
+            Self::Refused(_) | Self::NoSource { .. } => Code::Refused,
+            Self::Overtaken { .. } | Self::Running { .. } => Code::Overtaken,
+            Self::Damaged(_) => Code::Corrupt,
         }
     }
 
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
+    fn hint(&self) -> &str {
         match self {
             Self::Records(error) => error.hint(),
-            Self::Refused(_) => "Change the migration or the schema; nothing was done.",
             Self::NoSource { .. } => {
                 "Name a variable of the old key, or a field of the value; nothing was done."
             }
-            Self::Overtaken { .. } => "Leave it to the other process, or end that one first.",
             Self::Running { .. } => {
                 "Wait for its end, or end that process: a few seconds later, running this again goes on."
             }
             Self::Damaged(_) => "Look at the keys below system:migration.",
+            Self::Refused(_) | Self::Overtaken { .. } => self.code().hint(),
         }
+    }
+
+    fn retryable(&self) -> bool {
+        matches!(self, Self::Records(error) if error.retryable())
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Records(error.into())
     }
 }

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use keyward_engine::{Code, Coded};
+
 /// The result of asking a model.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -81,44 +83,28 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// The stable code shown by every door.
-    pub fn code(&self) -> &'static str {
+impl Coded for Error {
+    fn code(&self) -> Code {
         match self {
-            Self::Unset { .. } => "model-unset",
-            Self::Refused { .. } => "model-refused",
-            Self::Invalid(_) => "model-request-invalid",
-            Self::Overloaded { .. } => "model-overloaded",
-            Self::Unreachable { .. } => "model-unreachable",
-            Self::TimedOut { .. } => "model-timed-out",
-            Self::Truncated { .. } => "model-truncated",
-            Self::Malformed { .. } => "model-malformed",
-            Self::Declined { .. } => "model-declined",
-            Self::TooLarge { .. } => "model-too-large",
+            Self::Unset { .. } => Code::ModelUnset,
+            Self::Refused { .. } => Code::ModelRefused,
+            Self::Invalid(_) => Code::ModelRequestInvalid,
+            Self::Overloaded { .. } => Code::ModelOverloaded,
+            Self::Unreachable { .. } => Code::ModelUnreachable,
+            Self::TimedOut { .. } => Code::ModelTimedOut,
+            Self::Truncated { .. } => Code::ModelTruncated,
+            Self::Malformed { .. } => Code::ModelMalformed,
+            Self::Declined { .. } => Code::ModelDeclined,
+            Self::TooLarge { .. } => Code::ModelTooLarge,
         }
     }
 
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Unset { .. } => "Write the setting, and start again.",
-            Self::Refused { .. } => "Check the key, and what the provider allows it to do.",
-            Self::Invalid(_) => "Change the request or the settings; asking again gives the same.",
-            Self::Overloaded { .. } => "Ask again later, or lower concurrency_max.",
-            Self::Unreachable { .. } => "Check base_url and the network, and ask again.",
-            Self::TimedOut { .. } => "Ask again, ask for less at once, or raise timeout.",
-            Self::Truncated { .. } => "Raise output_tokens_max, or ask for less at once.",
-            Self::Malformed { .. } => "Change the prompt or the schema, or try another model.",
-            Self::Declined { .. } => "Change what is asked, or try another model.",
-            Self::TooLarge { .. } => "Ask for less at once.",
-        }
-    }
-
-    /// Whether the same request may succeed later.
-    pub fn retryable(&self) -> bool {
+    fn retryable(&self) -> bool {
         matches!(self, Self::Overloaded { .. } | Self::Unreachable { .. } | Self::TimedOut { .. })
     }
+}
 
+impl Error {
     pub(crate) fn unset(setting: &'static str, reason: impl Into<String>) -> Self {
         Self::Unset { setting, reason: reason.into() }
     }

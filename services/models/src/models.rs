@@ -1,6 +1,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use keyward_engine::Coded;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};

@@ -113,6 +113,8 @@ fn key_refused(place: Option<String>, status: u16, said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use keyward_engine::{Code, Coded};
+
     use super::*;
 
     fn read(status: u16, body: &str) -> Refusal {
@@ -156,6 +158,6 @@ mod tests {
             assert!(!read(status, "").into_error(None).retryable(), "{status}");
         }
         let quota = r#"{"error":{"message":"m","code":"insufficient_quota"}}"#;
-        assert_eq!(read(429, quota).into_error(None).code(), "model-refused");
+        assert_eq!(read(429, quota).into_error(None).code(), Code::ModelRefused);
     }
 }

@@ -1,4 +1,4 @@
-use keyward_engine::{Error as StoreError, ErrorKind, Tier};
+use keyward_engine::{Code, Coded, Error as StoreError, ErrorKind, Tier};
 
 /// The result of an operation on a queue or job.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -82,28 +82,26 @@ pub enum Error {
     NoEntropy(String),
 }
 
-impl Error {
-    /// The stable code shown by every door.
-    pub fn code(&self) -> &'static str {
+impl Coded for Error {
+    fn code(&self) -> Code {
         match self {
-            Self::Store(error) => error.kind().code(),
+            Self::Store(error) => error.code(),
             Self::NeedsAtomic { .. } | Self::NeedsOrder { .. } | Self::NoLease { .. } => {
-                ErrorKind::Unsupported.code()
+                Code::Unsupported
             }
-            Self::BadMessage(_) => "bad-message",
-            Self::IdTaken { .. } => "id-taken",
-            Self::Lost { .. } => "attempt-lost",
-            Self::RiderRefused { .. } => "rider-refused",
-            Self::Contended { .. } => "contended",
-            Self::Damaged { .. } => ErrorKind::Corrupt.code(),
-            Self::NoEntropy(_) => ErrorKind::Internal.code(),
+            Self::BadMessage(_) => Code::BadMessage,
+            Self::IdTaken { .. } => Code::IdTaken,
+            Self::Lost { .. } => Code::AttemptLost,
+            Self::RiderRefused { .. } => Code::RiderRefused,
+            Self::Contended { .. } => Code::Contended,
+            Self::Damaged { .. } => Code::Corrupt,
+            Self::NoEntropy(_) => Code::Internal,
         }
     }
 
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
+    fn hint(&self) -> &str {
         match self {
-            Self::Store(error) => error.kind().hint(),
+            Self::Store(error) => error.hint(),
             Self::NeedsAtomic { tier: Tier::Advisory, .. } => {
                 "Name a coordinator for the store, or keep the queue in one of the atomic tier, such as embedded."
             }
@@ -111,25 +109,22 @@ impl Error {
                 "Keep the queue in a store of the atomic tier, such as embedded."
             }
             Self::NoLease { .. } => "Choose a longer lease, or another engine.",
-            Self::BadMessage(_) => "Change the message; nothing was enqueued.",
             Self::IdTaken { .. } => "Choose another id, or replace the message.",
-            Self::RiderRefused { .. } => "Look at what the rider checks, and make a new one.",
-            Self::Lost { .. } => "Stop working on it; nothing was changed.",
-            Self::Contended { .. } => "Try again; nothing was done.",
             Self::Damaged { .. } => "Look at the key, and delete it if nobody needs it.",
-            Self::NoEntropy(_) => ErrorKind::Internal.hint(),
+            _ => self.code().hint(),
         }
     }
 
-    /// Whether the same request may succeed later, without a risk of doing it twice.
-    pub fn retryable(&self) -> bool {
+    fn retryable(&self) -> bool {
         match self {
-            Self::Store(error) => error.kind().retryable(),
+            Self::Store(error) => error.retryable(),
             Self::Contended { .. } => true,
             _ => false,
         }
     }
+}
 
+impl Error {
     /// The same, after an earlier try whose answer was lost: that something cannot be reached now
     /// does not tell whether it was done then.
     pub(crate) fn after(self, unsure: bool) -> Self {

@@ -1,4 +1,4 @@
-use keyward_engine::{Error as StoreError, ErrorKind};
+use keyward_engine::{Code, Coded, Error as StoreError, ErrorKind};
 use keyward_key::{BuildError, Key};
 use keyward_schema::Mismatches;
 
@@ -149,6 +149,55 @@ pub enum Error {
     Damaged(String),
 }
 
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::UnknownSpace { .. } => Code::UnknownSpace,
+            Self::UnknownIndex { .. } => Code::UnknownIndex,
+            Self::IndexNotReady { .. } => Code::IndexNotReady,
+            Self::ForeignKey { .. } | Self::Build(_) => Code::KeyMismatch,
+            Self::Forbidden { .. } => Code::Forbidden,
+            Self::UniqueClash { .. } => Code::UniqueClash,
+            Self::SchemaMismatch { .. } => Code::SchemaMismatch,
+            Self::ValueTooLarge { .. } => Code::ValueTooLarge,
+            Self::Unindexable { .. } => Code::Unindexable,
+            Self::BadQuery(_) => Code::BadQuery,
+            Self::NeedsScan { .. } => Code::NeedsScan,
+            Self::TooExpensive { .. } => Code::TooExpensive,
+            Self::BadCursor(_) => Code::BadCursor,
+            Self::Contended { .. } => Code::Contended,
+            Self::BadChange(_) => Code::BadChange,
+            Self::RiderRefused { .. } => Code::RiderRefused,
+            Self::Damaged(_) => Code::Corrupt,
+        }
+    }
+
+    fn hint(&self) -> &str {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::IndexNotReady { .. } => {
+                "Build it with keyward migrate, or wait until it is built."
+            }
+            Self::Forbidden { .. } => "Ask as the owner, or for something that is shared.",
+            Self::TooExpensive { .. } => {
+                "Use a smaller radius, ask for fewer records, or query a box with within, which goes on \
+                 page by page."
+            }
+            Self::Damaged(_) => "Run keyward doctor, and keep a copy of the store.",
+            _ => self.code().hint(),
+        }
+    }
+
+    fn retryable(&self) -> bool {
+        match self {
+            Self::Store(error) => error.retryable(),
+            Self::Contended { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 fn holder_text(holder: &Option<Key>) -> String {
     holder.as_ref().map(|key| format!(", of the record {key}")).unwrap_or_default()
 }
@@ -158,62 +207,6 @@ fn numbers(checks: &[usize]) -> String {
 }
 
 impl Error {
-    /// The stable code shown by every door.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Store(error) => error.kind().code(),
-            Self::UnknownSpace { .. } => "unknown-space",
-            Self::UnknownIndex { .. } => "unknown-index",
-            Self::IndexNotReady { .. } => "index-not-ready",
-            Self::ForeignKey { .. } | Self::Build(_) => "key-mismatch",
-            Self::Forbidden { .. } => "forbidden",
-            Self::UniqueClash { .. } => "unique-clash",
-            Self::SchemaMismatch { .. } => "schema-mismatch",
-            Self::ValueTooLarge { .. } => "value-too-large",
-            Self::Unindexable { .. } => "unindexable",
-            Self::BadQuery(_) => "bad-query",
-            Self::NeedsScan { .. } => "needs-scan",
-            Self::TooExpensive { .. } => "too-expensive",
-            Self::BadCursor(_) => "bad-cursor",
-            Self::Contended { .. } => "contended",
-            Self::BadChange(_) => "bad-change",
-            Self::RiderRefused { .. } => "rider-refused",
-            Self::Damaged(_) => ErrorKind::Corrupt.code(),
-        }
-    }
-
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Store(error) => error.kind().hint(),
-            Self::UnknownSpace { .. } => "Name a space of the schema, or declare this one.",
-            Self::UnknownIndex { .. } => "Name an index of the space, or declare this one.",
-            Self::IndexNotReady { .. } => {
-                "Build it with keyward migrate, or wait until it is built."
-            }
-            Self::ForeignKey { .. } | Self::Build(_) => {
-                "Give every variable of the space's pattern a value."
-            }
-            Self::Forbidden { .. } => "Ask as the owner, or for something that is shared.",
-            Self::UniqueClash { .. } => "Choose other values, or change the other record first.",
-            Self::SchemaMismatch { .. } => "Change the value; nothing was written.",
-            Self::ValueTooLarge { .. } => "Make the value smaller, or raise value_bytes_max.",
-            Self::Unindexable { .. } => "Change the field, or the type of the index.",
-            Self::BadQuery(_) | Self::BadChange(_) => "Change the request; nothing was done.",
-            Self::NeedsScan { .. } => "Name an index, or allow the scan.",
-            Self::TooExpensive { .. } => {
-                "Use a smaller radius, ask for fewer records, or query a box with within, which goes on \
-                 page by page."
-            }
-            Self::BadCursor(_) => "Begin again with the first page.",
-            Self::Contended { .. } => "Try again; nothing was done.",
-            Self::RiderRefused { .. } => {
-                "Read what the rider checks; nothing was changed this time."
-            }
-            Self::Damaged(_) => "Run keyward doctor, and keep a copy of the store.",
-        }
-    }
-
     /// Whether it is about the record that was to be written: others can still be written.
     pub fn is_of_the_record(&self) -> bool {
         match self {
@@ -227,15 +220,6 @@ impl Error {
             | Self::ForeignKey { .. }
             | Self::Build(_)
             | Self::BadChange(_) => true,
-            _ => false,
-        }
-    }
-
-    /// Whether the same request may succeed later, without a risk of doing it twice.
-    pub fn retryable(&self) -> bool {
-        match self {
-            Self::Store(error) => error.kind().retryable(),
-            Self::Contended { .. } => true,
             _ => false,
         }
     }

@@ -22,7 +22,7 @@ use crate::{Caller, Error, Result};
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// use keyward_engine::{Json, Store, SystemClock};
+/// use keyward_engine::{Code, Coded, Json, Store, SystemClock};
 /// use keyward_key::Bindings;
 /// use keyward_records::{Caller, Draft, Records};
 ///
@@ -39,7 +39,7 @@ use crate::{Caller, Error, Result};
 /// notes.put(&key, Draft::new(Json::parse(r#"{"title":"hi"}"#)?)).await?;
 ///
 /// let bob = records.space("notes", &Caller::user("bob"))?;
-/// assert_eq!(bob.get(&key).await.unwrap_err().code(), "forbidden");
+/// assert_eq!(bob.get(&key).await.unwrap_err().code(), Code::Forbidden);
 /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -1,4 +1,4 @@
-use keyward_engine::{Error as StoreError, ErrorKind};
+use keyward_engine::{Code, Coded, Error as StoreError};
 use keyward_records::Error as RecordsError;
 
 /// The result of an operation of the agent data store.
@@ -112,50 +112,27 @@ pub enum Error {
     },
 }
 
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Self {
-        Self::Records(error.into())
-    }
-}
-
-impl Error {
-    /// The document that is meant, and its line if it was read from a text.
-    pub fn document(&self) -> Option<(usize, Option<usize>)> {
-        match self {
-            Self::BadDocument { number, line, .. }
-            | Self::OtherUser { number, line, .. }
-            | Self::InDocument { number, line, .. } => Some((*number, *line)),
-            Self::LongDocument { number, line, .. } => Some((*number, Some(*line))),
-            Self::Partly { source, .. } => source.document(),
-            _ => None,
-        }
-    }
-
-    /// The stable code shown by every door.
-    pub fn code(&self) -> &'static str {
+impl Coded for Error {
+    fn code(&self) -> Code {
         match self {
             Self::Records(error) => error.code(),
-            Self::Invalid(_) => ErrorKind::Invalid.code(),
-            Self::TooMany { .. } | Self::LongDocument { .. } => ErrorKind::LimitExceeded.code(),
-            Self::BadDocument { .. } | Self::OtherUser { .. } => "bad-document",
+            Self::Invalid(_) => Code::Invalid,
+            Self::TooMany { .. } | Self::LongDocument { .. } => Code::LimitExceeded,
+            Self::BadDocument { .. } | Self::OtherUser { .. } => Code::BadDocument,
             Self::InDocument { source, .. }
             | Self::InEntry { source, .. }
             | Self::Partly { source, .. }
             | Self::Unflushed { source, .. } => source.code(),
-            Self::Differs { .. } => "conflict",
-            Self::Unprepared(_) => "unknown-space",
+            Self::Differs { .. } => Code::PreconditionFailed,
+            Self::Unprepared(_) => Code::UnknownSpace,
         }
     }
 
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
+    fn hint(&self) -> &str {
         match self {
             Self::Records(error) => error.hint(),
-            Self::Invalid(_) => "Change the request; nothing was done.",
             Self::TooMany { .. } => "Send them in several requests.",
-            Self::BadDocument { .. } | Self::LongDocument { .. } => {
-                "Correct or remove the document, then import everything again; that is safe."
-            }
+            Self::LongDocument { .. } => Code::BadDocument.hint(),
             Self::OtherUser { .. } => {
                 "Import it for that user, or have an operator import documents of all users."
             }
@@ -174,11 +151,11 @@ impl Error {
                 "Declare the space agent_data_store, with the key agents:{user}:{namespace}:{key}."
             }
             Self::Unflushed { .. } => "Try again when the store answers.",
+            Self::Invalid(_) | Self::BadDocument { .. } => self.code().hint(),
         }
     }
 
-    /// Whether the same request may succeed later, without a risk of doing it twice.
-    pub fn retryable(&self) -> bool {
+    fn retryable(&self) -> bool {
         match self {
             Self::Records(error) => error.retryable(),
             Self::Partly { source, .. }
@@ -186,6 +163,26 @@ impl Error {
             | Self::InEntry { source, .. } => source.retryable(),
             Self::Unflushed { .. } => true,
             _ => false,
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Records(error.into())
+    }
+}
+
+impl Error {
+    /// The document that is meant, and its line if it was read from a text.
+    pub fn document(&self) -> Option<(usize, Option<usize>)> {
+        match self {
+            Self::BadDocument { number, line, .. }
+            | Self::OtherUser { number, line, .. }
+            | Self::InDocument { number, line, .. } => Some((*number, *line)),
+            Self::LongDocument { number, line, .. } => Some((*number, Some(*line))),
+            Self::Partly { source, .. } => source.document(),
+            _ => None,
         }
     }
 }

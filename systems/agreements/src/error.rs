@@ -1,5 +1,5 @@
 use keyward_cache::Error as CacheError;
-use keyward_engine::{Error as StoreError, ErrorKind, Tier};
+use keyward_engine::{Code, Coded, Error as StoreError, Tier};
 use keyward_extract::Error as ExtractError;
 use keyward_locks::Error as LockError;
 use keyward_models::Error as ModelError;
@@ -115,34 +115,32 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// The stable code shown by every door.
-    pub fn code(&self) -> &'static str {
+impl Coded for Error {
+    fn code(&self) -> Code {
         match self {
-            Self::Store(error) => error.kind().code(),
+            Self::Store(error) => error.code(),
             Self::Lock(error) => error.code(),
             Self::Cache(error) => error.code(),
             Self::Queue(error) => error.code(),
             Self::Extract(error) => error.code(),
             Self::Model(error) => error.code(),
-            Self::NeedsAtomic { .. } => ErrorKind::Unsupported.code(),
-            Self::Occupied { .. } => "occupied",
-            Self::Source { .. } => "source-failed",
-            Self::UnknownPage { .. } => "unknown-page",
-            Self::UnknownPolicy { .. } => "unknown-policy",
-            Self::UnknownIssue { .. } => "unknown-issue",
-            Self::Transition { .. } => "transition-refused",
-            Self::Archived { .. } => "issue-archived",
-            Self::Moved { .. } => "issue-moved",
-            Self::Invalid(_) => ErrorKind::Invalid.code(),
-            Self::Damaged { .. } => ErrorKind::Corrupt.code(),
+            Self::NeedsAtomic { .. } => Code::Unsupported,
+            Self::Occupied { .. } => Code::Occupied,
+            Self::Source { .. } => Code::SourceFailed,
+            Self::UnknownPage { .. } => Code::UnknownPage,
+            Self::UnknownPolicy { .. } => Code::UnknownPolicy,
+            Self::UnknownIssue { .. } => Code::UnknownIssue,
+            Self::Transition { .. } => Code::TransitionRefused,
+            Self::Archived { .. } => Code::IssueArchived,
+            Self::Moved { .. } => Code::IssueMoved,
+            Self::Invalid(_) => Code::Invalid,
+            Self::Damaged { .. } => Code::Corrupt,
         }
     }
 
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
+    fn hint(&self) -> &str {
         match self {
-            Self::Store(error) => error.kind().hint(),
+            Self::Store(error) => error.hint(),
             Self::Lock(error) => error.hint(),
             Self::Cache(error) => error.hint(),
             Self::Queue(error) => error.hint(),
@@ -157,23 +155,17 @@ impl Error {
             Self::Occupied { .. } => {
                 "Use a store of its own; or delete the key system:agreements, if the pages have moved."
             }
-            Self::Source { retryable: true, .. } => "Try again later; nothing was changed.",
-            Self::Source { .. } => "Look at the settings of the workspace; nothing was changed.",
-            Self::UnknownPage { .. } => "List the pages, and name one of them.",
-            Self::UnknownPolicy { .. } => "List the policies of the page, and name one of them.",
-            Self::UnknownIssue { .. } => "List the issues of the page, and name one of them.",
-            Self::Transition { .. } => "Ask for one of the states it can become.",
-            Self::Archived { .. } => "Bring the issue back first, then change it.",
-            Self::Moved { .. } => "Look at the issue as it is now, and decide again.",
-            Self::Invalid(_) => ErrorKind::Invalid.hint(),
+            Self::Source { retryable: false, .. } => {
+                "Look at the settings of the workspace; nothing was changed."
+            }
             Self::Damaged { .. } => "Look at the key, and delete it if nobody needs it.",
+            _ => self.code().hint(),
         }
     }
 
-    /// Whether the same request may succeed later, without a risk of doing it twice.
-    pub fn retryable(&self) -> bool {
+    fn retryable(&self) -> bool {
         match self {
-            Self::Store(error) => error.kind().retryable(),
+            Self::Store(error) => error.retryable(),
             Self::Lock(error) => error.retryable(),
             Self::Cache(error) => error.retryable(),
             Self::Queue(error) => error.retryable(),
@@ -183,7 +175,9 @@ impl Error {
             _ => false,
         }
     }
+}
 
+impl Error {
     pub(crate) fn damaged(key: impl ToString, reason: impl ToString) -> Self {
         Self::Damaged { key: key.to_string(), reason: reason.to_string() }
     }

@@ -1,7 +1,7 @@
 //! What can be done, each as a job that is watched and can be cancelled.
 
 use keyward_cache::Purged;
-use keyward_engine::Json;
+use keyward_engine::{Coded, Json};
 use keyward_extract::Language;
 use keyward_locks::Mode;
 use keyward_queue::{Delivery, Failure, JobOptions, Report, Submitted, Worker, WorkerOptions};

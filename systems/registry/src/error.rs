@@ -1,4 +1,4 @@
-use keyward_engine::{Error as StoreError, ErrorKind, Tier};
+use keyward_engine::{Code, Coded, Error as StoreError, Tier};
 use keyward_locks::Error as LockError;
 use keyward_queue::Error as QueueError;
 
@@ -102,30 +102,28 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// The stable code shown by every door.
-    pub fn code(&self) -> &'static str {
+impl Coded for Error {
+    fn code(&self) -> Code {
         match self {
-            Self::Store(error) => error.kind().code(),
+            Self::Store(error) => error.code(),
             Self::Queue(error) => error.code(),
             Self::Lock(error) => error.code(),
-            Self::NeedsAtomic { .. } => ErrorKind::Unsupported.code(),
-            Self::Settings { .. } => "bad-settings",
-            Self::Secret(_) => "no-secret",
-            Self::Source { .. } => "source-failed",
-            Self::MassDelete { .. } => "mass-delete",
-            Self::Occupied { .. } => "occupied",
-            Self::Invalid(_) => ErrorKind::Invalid.code(),
-            Self::UnknownConsumer { .. } => "unknown-consumer",
-            Self::Consumer { .. } => "consumer-failed",
-            Self::Damaged { .. } => ErrorKind::Corrupt.code(),
+            Self::NeedsAtomic { .. } => Code::Unsupported,
+            Self::Settings { .. } => Code::BadSettings,
+            Self::Secret(_) => Code::NoSecret,
+            Self::Source { .. } => Code::SourceFailed,
+            Self::MassDelete { .. } => Code::MassDelete,
+            Self::Occupied { .. } => Code::Occupied,
+            Self::Invalid(_) => Code::Invalid,
+            Self::UnknownConsumer { .. } => Code::UnknownConsumer,
+            Self::Consumer { .. } => Code::ConsumerFailed,
+            Self::Damaged { .. } => Code::Corrupt,
         }
     }
 
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> &'static str {
+    fn hint(&self) -> &str {
         match self {
-            Self::Store(error) => error.kind().hint(),
+            Self::Store(error) => error.hint(),
             Self::Queue(error) => error.hint(),
             Self::Lock(LockError::Lost { .. }) => {
                 "Another process goes on with the run, or the next one finishes it."
@@ -137,27 +135,18 @@ impl Error {
             Self::NeedsAtomic { .. } => {
                 "Keep the registry in a store of the atomic tier, such as embedded."
             }
-            Self::Settings { .. } => "Correct the settings.",
-            Self::Secret(_) => "Set the variable, or write the file, that the settings name.",
-            Self::Source { retryable: true, .. } => "Try again later; nothing was changed.",
-            Self::Source { .. } => {
+            Self::Source { retryable: false, .. } => {
                 "Look at the repository, the branch and the credentials; nothing was changed."
             }
-            Self::MassDelete { .. } => {
-                "Look at the plan, and allow the mass delete if it is what you want."
-            }
             Self::Occupied { .. } => "Give one of the two a prefix, or a store of its own.",
-            Self::Invalid(_) => ErrorKind::Invalid.hint(),
-            Self::UnknownConsumer { .. } => "Name a consumer of the registry's settings.",
-            Self::Consumer { .. } => "Look at what the consumer says, then try again.",
             Self::Damaged { .. } => "Look at the key, and delete it if nobody needs it.",
+            _ => self.code().hint(),
         }
     }
 
-    /// Whether the same request may succeed later, without a risk of doing it twice.
-    pub fn retryable(&self) -> bool {
+    fn retryable(&self) -> bool {
         match self {
-            Self::Store(error) => error.kind().retryable(),
+            Self::Store(error) => error.retryable(),
             Self::Queue(error) => error.retryable(),
             Self::Lock(error) => error.retryable(),
             Self::Source { retryable, .. } => *retryable,
@@ -165,7 +154,9 @@ impl Error {
             _ => false,
         }
     }
+}
 
+impl Error {
     pub(crate) fn damaged(key: impl ToString, reason: impl ToString) -> Self {
         Self::Damaged { key: key.to_string(), reason: reason.to_string() }
     }

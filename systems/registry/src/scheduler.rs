@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use keyward_engine::{Clock, Commit, Entry, Expect, Json, Outcome, Put, Store, moment_text};
+use keyward_engine::{Clock, Coded, Commit, Entry, Expect, Json, Outcome, Put, Store, moment_text};
 use keyward_key::Key;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};

@@ -1,100 +1,27 @@
 //! Errors that come as codes: from a job that failed, or from a server.
 
+use keyward::Code;
 use keyward::queue::Trace;
 use keyward::remote::Refused;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
-
-/// Codes that agreements have, and how the command ends with them.
-const CODES: &[(&str, Exit)] = &[
-    ("unknown-workspace", Exit::Absent),
-    ("unknown-page", Exit::Absent),
-    ("unknown-policy", Exit::Absent),
-    ("unknown-issue", Exit::Absent),
-    ("not-made", Exit::Absent),
-    ("unknown-job", Exit::Absent),
-    ("not-found", Exit::Absent),
-    ("transition-refused", Exit::Conflict),
-    ("issue-moved", Exit::Conflict),
-    ("issue-archived", Exit::Conflict),
-    ("precondition-failed", Exit::Conflict),
-    ("occupied", Exit::Conflict),
-    ("read-only", Exit::Conflict),
-    ("conflict", Exit::Conflict),
-    ("invalid", Exit::Invalid),
-    ("model-unset", Exit::Invalid),
-    ("model-overloaded", Exit::Unavailable),
-    ("model-unreachable", Exit::Unavailable),
-    ("model-timed-out", Exit::Unavailable),
-    ("source-failed", Exit::Unavailable),
-    ("unavailable", Exit::Unavailable),
-    ("overloaded", Exit::Unavailable),
-    ("stopping", Exit::Unavailable),
-    ("rate-limited", Exit::Unavailable),
-    ("timeout", Exit::Unavailable),
-    ("contended", Exit::Unavailable),
-    ("outcome-unknown", Exit::OutcomeUnknown),
-    ("timed-out", Exit::Locked),
-    ("lock-lost", Exit::Lost),
-    ("forbidden", Exit::Forbidden),
-    ("limit-exceeded", Exit::Unable),
-    ("unsupported", Exit::Unable),
-    ("full", Exit::Place),
-    ("corrupt", Exit::Corrupt),
-    ("internal", Exit::Internal),
-    ("contradicting-type", Exit::Failed),
-    ("empty-file", Exit::Failed),
-    ("encrypted", Exit::Failed),
-    ("no-text", Exit::Failed),
-    ("broken", Exit::Failed),
-    ("too-large", Exit::Failed),
-    ("too-much-memory", Exit::Failed),
-    ("took-too-long", Exit::Failed),
-    ("sandbox", Exit::Failed),
-    ("computation-failed", Exit::Failed),
-    ("task-failed", Exit::Failed),
-    ("model-refused", Exit::Failed),
-    ("model-request-invalid", Exit::Failed),
-    ("model-truncated", Exit::Failed),
-    ("model-malformed", Exit::Failed),
-    ("model-declined", Exit::Failed),
-    ("model-too-large", Exit::Failed),
-];
-
-/// What codes are that this version does not know yet.
-const OTHERWISE: (&str, Exit) = ("failed", Exit::Failed);
-
-fn known(code: &str) -> (&'static str, Exit) {
-    CODES.iter().find(|(known, _)| *known == code).copied().unwrap_or(OTHERWISE)
-}
-
-/// How the command ends with a code.
-pub fn exit(code: &str) -> Exit {
-    known(code).1
-}
 
 /// A job that ended without a result. Its trace begins with the code of what happened.
 pub fn of_trace(trace: &Trace, workspace: &str) -> Failure {
     let Trace { kind, message, .. } = trace;
     if kind == "cancelled" {
-        return Failure::new(
-            Exit::Differs,
-            "cancelled",
-            format!("the task was cancelled: {message}"),
-        );
+        return Failure::new(Code::Cancelled, format!("the task was cancelled: {message}"));
     }
-    let (code, said) = message.split_once(": ").unwrap_or(("", message));
-    let is_code = |c: char| c.is_ascii_lowercase() || c == '-';
-    if code.is_empty() || !code.chars().all(is_code) {
-        return Failure::new(Exit::Failed, "failed", message.clone());
-    }
-    let (code, exit) = known(code);
-    let failure = Failure::new(exit, code, said);
+    let told =
+        message.split_once(": ").and_then(|(code, said)| Some((Code::from_name(code)?, said)));
+    let Some((code, said)) = told else { return Failure::new(Code::TaskFailed, message.clone()) };
+    let failure = Failure::new(code, said);
     match code {
-        "model-unset" => failure.hint(unset(workspace)),
-        "unknown-page" => failure.hint("keyward page list has the pages."),
-        "unknown-policy" => failure.hint("keyward page policies PAGE has the policies of a page."),
+        Code::ModelUnset => failure.hint(unset(workspace)),
+        Code::UnknownPage => failure.hint("keyward page list has the pages."),
+        Code::UnknownPolicy => {
+            failure.hint("keyward page policies PAGE has the policies of a page.")
+        }
         _ => failure,
     }
 }
@@ -111,8 +38,9 @@ fn unset(workspace: &str) -> String {
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         let Refused { code, message, hint, retryable } = refused;
-        let (code, exit) = known(&code);
-        let failure = Self::new(exit, code, message).retryable(retryable);
+        // Like the store of a server, which takes what it does not know for a refusal of the request.
+        let code = code.unwrap_or(Code::Invalid);
+        let failure = Self::new(code, message).retryable(retryable);
         match hint.is_empty() {
             true => failure,
             false => failure.hint(hint),
@@ -123,6 +51,7 @@ impl From<Refused> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     fn trace(kind: &str, message: &str) -> Trace {
         Trace { kind: kind.to_owned(), message: message.to_owned(), attempts: 1 }

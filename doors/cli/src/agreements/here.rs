@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use keyward::Version;
 use keyward::agreements::source::Uploads;
 use keyward::agreements::{
     Analysis, BodyFormat, By, Catalog, Document, Issue, IssueId, NewIssue, Page, PageId,
@@ -11,6 +10,7 @@ use keyward::agreements::{
 };
 use keyward::extract::Language;
 use keyward::queue::{Report, Status, WorkerOptions};
+use keyward::{Code, Version};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -18,7 +18,6 @@ use tokio::task::JoinHandle;
 
 use super::task::Shown;
 use super::{Attached, Change, Export, Listed, Numbered, Question, Terms, failed};
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, note};
@@ -88,7 +87,7 @@ impl Here {
     fn uploads(&self) -> Result<&Uploads> {
         self.workspace.uploads().ok_or_else(|| {
             let message = format!("pages of {} are kept elsewhere, and only read here", self.name);
-            Failure::new(Exit::Conflict, "read-only", message)
+            Failure::new(Code::ReadOnly, message)
                 .hint("A workspace with pages = { uploads = true } takes pages and files.")
         })
     }
@@ -145,7 +144,7 @@ impl Here {
         let made = self.workspace.cached_policy(page, source, language).await?;
         made.ok_or_else(|| {
             let message = format!("{source} changes faster than it can be read");
-            Failure::new(Exit::Unavailable, "unavailable", message).hint("Try again later.")
+            Failure::new(Code::Unavailable, message).hint("Try again later.")
         })
     }
 
@@ -197,7 +196,7 @@ impl Here {
                 Some(Status::Trace(trace)) => return Err(failed::of_trace(&trace, &name)),
                 None => {
                     let message = format!("the job {id} is gone");
-                    return Err(Failure::new(Exit::Absent, "not-found", message));
+                    return Err(Failure::new(Code::NotFound, message));
                 }
             }
         }
@@ -319,9 +318,7 @@ fn numbered(found: Versioned, whole: bool) -> Result<Numbered> {
 fn stopped(ended: Result<keyward::agreements::Result<Report>, tokio::task::JoinError>) -> Failure {
     match ended {
         Ok(Err(error)) => error.into(),
-        Ok(Ok(_)) => Failure::new(Exit::Internal, "internal", "the worker stopped by itself"),
-        Err(error) => {
-            Failure::new(Exit::Internal, "internal", format!("the worker broke: {error}"))
-        }
+        Ok(Ok(_)) => Failure::new(Code::Internal, "the worker stopped by itself"),
+        Err(error) => Failure::new(Code::Internal, format!("the worker broke: {error}")),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use keyward::agreements::source::SourceSettings;
 use keyward::agreements::{Options, Settings, Workspace};
-use keyward::{Data, Store, SystemClock};
+use keyward::{Code, Data, Store, SystemClock};
 use keyward_server::WorkspaceConfig;
 
 use super::{Desk, Here, There, sandbox};
@@ -97,7 +97,7 @@ pub fn kept(agreements: &Agreements) -> Result<Vec<WorkspaceConfig>> {
 
 fn workspace(settings: &Settings, store: Store) -> Result<Workspace> {
     let seed = getrandom::u64().map_err(|error| {
-        Failure::new(Exit::Internal, "internal", format!("there is no randomness: {error}"))
+        Failure::new(Code::Internal, format!("there is no randomness: {error}"))
     })?;
     let options = Options { who: worker(), ..Options::default() };
     Ok(settings.open(store, Arc::new(SystemClock), Some(sandbox()?), options, seed)?)
@@ -135,5 +135,5 @@ fn undeclared(named: Option<&str>, known: &[&str], file: Option<PathBuf>) -> Fai
             named.unwrap_or("NAME")
         ),
     };
-    Failure::new(Exit::Invalid, "unknown-workspace", message).hint(hint)
+    Failure::new(Code::UnknownWorkspace, message).exit(Exit::Invalid).hint(hint)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use keyward::Code;
 use keyward::agreements::{
     Analysis, Annotation, Archived, Catalog, Document, IssueId, NewIssue, Page, PageId,
     PageSummary, SourceId, Task,
@@ -88,11 +89,12 @@ impl There {
             [only] => Ok(Self { name: (*only).to_owned(), server, connection }),
             [] => {
                 let message = format!("{server} keeps no workspace, or none that this key reaches");
-                Err(Failure::new(Exit::Absent, "unknown-workspace", message))
+                Err(Failure::new(Code::UnknownWorkspace, message))
             }
             names => {
                 let message = format!("it is not said which workspace: {}", names.join(", "));
-                Err(Failure::new(Exit::Invalid, "unknown-workspace", message)
+                Err(Failure::new(Code::UnknownWorkspace, message)
+                    .exit(Exit::Invalid)
                     .hint("Give --workspace NAME."))
             }
         }
@@ -125,7 +127,7 @@ impl There {
             Answered::Done(body) => Ok(body),
             Answered::Accepted(job) => {
                 let message = format!("the server does it later, as the job {}", job.id);
-                Err(Failure::new(Exit::Unavailable, "unavailable", message))
+                Err(Failure::new(Code::Unavailable, message))
             }
         }
     }
@@ -140,7 +142,7 @@ impl There {
             }
         }
         let message = "what is asked for changes faster than it can be made";
-        Err(Failure::new(Exit::Unavailable, "unavailable", message).hint("Try again later."))
+        Err(Failure::new(Code::Unavailable, message).hint("Try again later."))
     }
 
     /// Waits for a job. Ctrl-C cancels it, if it is this command's own.
@@ -230,7 +232,7 @@ impl There {
         let there = Sent::get(path.clone().asking(&query).as_str()).accept("application/json");
         match self.ask(there).await {
             Ok(body) => return read(&body),
-            Err(failure) if failure.is("not-made") => {}
+            Err(failure) if failure.is(Code::NotMade) => {}
             Err(failure) => return Err(failure),
         }
         // Not waited for: what is done meanwhile can then be shown.
@@ -268,7 +270,7 @@ impl There {
         let path = self.of_page(page).of("analysis");
         match self.ask(Sent::get(path.as_str())).await {
             Ok(body) => read(&body).map(Some),
-            Err(failure) if failure.is("not-found") => Ok(None),
+            Err(failure) if failure.is(Code::NotFound) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -276,7 +278,7 @@ impl There {
     /// Submits a task, and waits for its end.
     pub async fn task(&self, task: Task, output: &Output) -> Result<Value> {
         let body = serde_json::to_string(&task).map_err(|error| {
-            Failure::new(Exit::Internal, "internal", format!("the task cannot be sent: {error}"))
+            Failure::new(Code::Internal, format!("the task cannot be sent: {error}"))
         })?;
         match self.send(Sent::post(self.path().of("tasks").as_str(), body)).await? {
             Answered::Accepted(job) => self.watch(job, true, output).await,

@@ -1,8 +1,7 @@
 //! Conditions that did not hold.
 
-use keyward::{Expect, Key, Store};
+use keyward::{Code, Expect, Key, Store};
 
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 
 /// Says why a key was not as expected. It is read again to tell, and may have changed since.
@@ -20,6 +19,6 @@ pub async fn refusal(store: &Store, key: &Key, expected: &Expect) -> Result<Fail
             format!("{key} is not there, so it is not at version {version}")
         }
     };
-    let failure = Failure::new(Exit::Conflict, "conflict", message);
+    let failure = Failure::new(Code::PreconditionFailed, message);
     Ok(failure.hint("Nothing was written. Read the key again (get --meta), then decide."))
 }

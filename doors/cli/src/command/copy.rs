@@ -3,11 +3,10 @@ use std::cell::RefCell;
 use clap::Args;
 use indicatif::HumanCount;
 use keyward::migrate::{Copied, Copy, Difference, Verified, verify};
-use keyward::{Consistency, KeyRange, Store};
+use keyward::{Code, Consistency, KeyRange, Store};
 use serde::Serialize;
 
 use crate::args::{self, Target};
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -162,7 +161,7 @@ fn unequal(verified: &Verified) -> Failure {
     if verified.extra > 0 {
         advice.push_str(" --prune removes what only the target holds.");
     }
-    Failure::new(Exit::Differs, "differs", message).hint(advice)
+    Failure::new(Code::Differs, message).hint(advice)
 }
 
 fn entries(count: u64) -> String {

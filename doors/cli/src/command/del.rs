@@ -3,12 +3,11 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use clap::Args;
 use indicatif::HumanCount;
-use keyward::{Commit, Expect, Key, KeyRange, Limits, Outcome, Prefix, Store, Version, Want};
+use keyward::{Code, Commit, Expect, Key, KeyRange, Limits, Outcome, Prefix, Store, Version, Want};
 use serde::Serialize;
 
 use super::condition;
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::guard::Guard;
 use crate::interrupt::Interrupt;
@@ -199,7 +198,7 @@ fn counted(keys: u64) -> String {
 pub fn confirm(what: &str, output: &Output) -> Result {
     let (mut stderr, stdin) = (io::stderr(), io::stdin());
     let refused = |message: &str| {
-        Failure::new(Exit::Invalid, "unconfirmed", message)
+        Failure::new(Code::Unconfirmed, message)
             .hint("Repeat the command with --yes to delete them; nothing was deleted.")
     };
     if output.json() || !stderr.is_terminal() || !stdin.is_terminal() {

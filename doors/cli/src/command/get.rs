@@ -1,7 +1,7 @@
 use clap::Args;
+use keyward::Code;
 
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::line::{self, Fields};
 use crate::output::Output;
@@ -31,7 +31,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     let store = target.open_existing().await?;
     let Some(entry) = store.get(&key).await? else {
         let message = format!("{key} is not there");
-        return Err(Failure::new(Exit::Absent, "not-found", message));
+        return Err(Failure::new(Code::NotFound, message));
     };
     let json = if arguments.meta || output.json() {
         let mut line = Vec::new();

@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::HumanCount;
-use keyward::{Commit, ErrorKind, Expect, Outcome, Store, SystemClock};
+use keyward::{Code, Commit, ErrorKind, Expect, Outcome, Store, SystemClock};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::args::Target;
 use crate::batch::{self, Batch, Numbered, Size};
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::guard::Guard;
 use crate::input;
@@ -126,7 +125,7 @@ impl Import {
             progress.advance(batch.read);
         }
         reading.await.map_err(|error| {
-            Failure::new(Exit::Internal, "internal", format!("reading the input failed: {error}"))
+            Failure::new(Code::Internal, format!("reading the input failed: {error}"))
         })?
     }
 
@@ -213,6 +212,7 @@ mod tests {
     use keyward::{Json, Key, Put};
 
     use super::*;
+    use crate::exit::Exit;
 
     async fn import(url: &str, if_absent: bool) -> Import {
         Import { store: keyward::open(url).await.unwrap(), if_absent, tally: Tally::default() }

@@ -1,12 +1,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use keyward::{Commit, Expect, Expiry, Key, Outcome, Put, Store, Version};
+use keyward::{Code, Commit, Expect, Expiry, Key, Outcome, Put, Store, Version};
 use serde::Serialize;
 
 use super::condition;
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::guard::Guard;
 use crate::input::{self, Input};
@@ -93,10 +92,8 @@ async fn commit(store: &Store, key: Key, put: Put, expected: Option<Expect>) -> 
         (Outcome::Conflicted { .. }, Some(expected)) => {
             Err(condition::refusal(store, &key, &expected).await?)
         }
-        (Outcome::Conflicted { .. }, None) => Err(Failure::new(
-            Exit::Internal,
-            "internal",
-            "the store refused a condition that was not made",
-        )),
+        (Outcome::Conflicted { .. }, None) => {
+            Err(Failure::new(Code::Internal, "the store refused a condition that was not made"))
+        }
     }
 }

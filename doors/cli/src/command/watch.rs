@@ -2,10 +2,9 @@ use std::num::NonZeroU64;
 
 use clap::Args;
 use futures_util::StreamExt;
-use keyward::{Change, ChangeKind, Entry, Event, KeyRange, Revision, Store, WatchSupport};
+use keyward::{Change, ChangeKind, Code, Entry, Event, KeyRange, Revision, Store, WatchSupport};
 
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::line;
@@ -100,7 +99,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
             }
             None => {
                 let message = "the store ended the watch";
-                return Err(Failure::new(Exit::Unavailable, "unavailable", message));
+                return Err(Failure::new(Code::Unavailable, message));
             }
         }
     }
@@ -162,7 +161,7 @@ fn foreign(store: &Store, since: u64) -> Failure {
         "a watch cannot resume from revision {since}: the {} engine numbers changes anew in each process",
         store.capabilities().engine
     );
-    Failure::new(Exit::TooOld, "too-old", message).hint(AGAIN)
+    Failure::new(Code::Gone, message).hint(AGAIN)
 }
 
 async fn too_old(store: &Store, since: Option<u64>, earliest: Revision) -> Result<Failure> {
@@ -179,6 +178,6 @@ async fn too_old(store: &Store, since: Option<u64>, earliest: Revision) -> Resul
             "this watch fell behind the history that is kept, which begins after {earliest}"
         ),
     };
-    let failure = Failure::new(Exit::TooOld, "too-old", message);
+    let failure = Failure::new(Code::Gone, message);
     Ok(failure.hint(AGAIN))
 }

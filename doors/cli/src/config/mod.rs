@@ -12,12 +12,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use keyward::{agreements as workspace, registry};
+use keyward::{Code, agreements as workspace, registry};
 use serde::Deserialize;
 
 pub use self::agreements::Agreements;
 pub use self::registries::Registries;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::settings::Settings;
 
@@ -86,7 +85,7 @@ pub fn schema_file(given: Option<&Path>, config: Option<&Path>) -> Result<PathBu
         return Ok(local);
     }
     let message = format!("no schema was named, and there is no {SCHEMA} here");
-    Err(Failure::new(Exit::Invalid, "no-schema", message).hint(SCHEMA_WAYS))
+    Err(Failure::new(Code::NoSchema, message).hint(SCHEMA_WAYS))
 }
 
 /// What the config file says about serving; files that it names are relative to it.

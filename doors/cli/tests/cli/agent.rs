@@ -192,7 +192,7 @@ fn conditions_hold_or_nothing_is_written() {
     let first = kw.agent_json(&["set", "k", "1", "--if-absent"]);
     let version = first["version"].as_str().unwrap();
     assert_eq!(first["outcome"], "created");
-    let told = kw.agent_refuses(3, "conflict", &["set", "k", "2", "--if-absent"]);
+    let told = kw.agent_refuses(3, "precondition-failed", &["set", "k", "2", "--if-absent"]);
     assert!(
         told.starts_with(&format!("error: k is there already, at version {version}")),
         "{told}"
@@ -204,7 +204,7 @@ fn conditions_hold_or_nothing_is_written() {
         &["delete", "k", "--if-version", version],
         &["restore", "k", "--to", "1", "--if-version", version],
     ] {
-        kw.agent_refuses(3, "conflict", stale);
+        kw.agent_refuses(3, "precondition-failed", stale);
         assert_eq!(kw.agent(&["get", "k"]), "2\n");
     }
     kw.agent_refuses(2, "invalid", &["delete", "k", "l", "--if-version", version]);

@@ -57,7 +57,7 @@ fn what_differs_stops_the_copy_unless_it_is_said_what_counts() {
     let kw = filled();
     let to = "embedded:./copy";
     kw.ok(&["-s", to, "agent", "set", "b", "\"target\""]);
-    let told = kw.agent_refuses(3, "conflict", &["copy", "--to", to, "--apply"]);
+    let told = kw.agent_refuses(3, "precondition-failed", &["copy", "--to", to, "--apply"]);
     assert!(told.contains(r#"the target has another entry "b""#), "{told}");
     let kept = kw.agent_json(&["copy", "--to", to, "--apply", "--on-conflict", "keep"]);
     assert_eq!((&kept["kept"], &kept["differing"]), (&json!(1), &json!(["local:default:Yg=="])));

@@ -137,7 +137,7 @@ fn a_condition_that_does_not_hold_exits_with_3_and_names_the_current_version() {
     assert!(told.starts_with("error: new is not there"), "{told}");
     let told: Value =
         serde_json::from_str(&kw.fails(3, &["put", "k", "2", "--if-absent", "--json"])).unwrap();
-    assert_eq!(told["error"]["code"], "conflict");
+    assert_eq!(told["error"]["code"], "precondition-failed");
     assert_eq!(kw.ok(&["get", "k"]), "1\n");
 
     kw.ok(&["put", "k", "2", "--if-version", &current]);

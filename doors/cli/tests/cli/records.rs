@@ -117,7 +117,11 @@ fn a_refused_change_leaves_no_store_behind() {
         (2, "schema-mismatch", &["put", "notes", "note=n1", r#"{"title":7}"#, "--as", "ada"][..]),
         (4, "value-too-large", &["create", "notes", "note=n1", &long, "--as", "ada"]),
         (2, "schema-mismatch", &["merge", "notes", "note=n1", "{}", "--as", "ada"]),
-        (3, "conflict", &["put", "notes", "note=n1", good, "--as", "ada", "--if-match", "7"]),
+        (
+            3,
+            "precondition-failed",
+            &["put", "notes", "note=n1", good, "--as", "ada", "--if-match", "7"],
+        ),
         (11, "forbidden", &["put", "notes", "user=bob", "note=n1", good, "--as", "ada"]),
         (7, "file", &["put", "notes", "note=n1", "@absent.json", "--as", "ada"]),
     ] {
@@ -202,7 +206,7 @@ fn conditions_are_told_with_the_current_version() {
     let create = ["create", "notes", "note=n1", r#"{"title":"a"}"#, "--as", "ada"];
     let told = kw.record(&create);
     let version = told.trim_end().rsplit(' ').next().unwrap().to_owned();
-    let told = kw.refuses(3, "conflict", &create);
+    let told = kw.refuses(3, "exists", &create);
     let there = format!("error: user:ada:notes:n1 is there already, at version {version}\nhint: ");
     assert!(told.starts_with(&there), "{told}");
     for change in [
@@ -211,7 +215,7 @@ fn conditions_are_told_with_the_current_version() {
         &["delete", "notes", "note=n1"],
     ] {
         let stale = [change, &["--as", "ada", "--if-match", "999"]].concat();
-        let told = kw.refuses(3, "conflict", &stale);
+        let told = kw.refuses(3, "precondition-failed", &stale);
         assert!(told.contains(&format!("is at version {version}, not 999")), "{told}");
     }
     let put =

@@ -64,7 +64,7 @@ fn a_history_that_is_not_there_exits_with_9() {
     assert!(told.starts_with("error: revision 99 is yet to come: the store is at 1\n"), "{told}");
     let told: Value =
         serde_json::from_str(&kw.fails(9, &["watch", "--since", "99", "--json"])).unwrap();
-    assert_eq!(told["error"]["code"], "too-old");
+    assert_eq!(told["error"]["code"], "gone");
 }
 
 #[test]

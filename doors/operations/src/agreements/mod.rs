@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward::Data;
 use keyward::agreements::{Options, Settings, Workspace};
 use keyward::models::Models;
+use keyward::{Code, Data};
 
 pub use claimed::claimed;
 pub use upkeep::{LookDue, SELF};
@@ -161,7 +161,7 @@ impl Kept {
 
 fn seed() -> Result<u64> {
     getrandom::u64()
-        .map_err(|error| Problem::new("internal", format!("there is no randomness: {error}")))
+        .map_err(|error| Problem::new(Code::Internal, format!("there is no randomness: {error}")))
 }
 
 /// The store that a workspace is in.

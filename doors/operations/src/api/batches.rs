@@ -1,7 +1,7 @@
 //! Several records of a space at once.
 
 use keyward::records::{self, Operation, Written};
-use keyward::{Key, Version};
+use keyward::{Code, Key, Version};
 use serde_json::json;
 
 use super::records::{contended, remembered};
@@ -113,7 +113,7 @@ fn answer(operations: &[Operation], written: &[Written]) -> Result<Batch> {
 }
 
 fn not_expected(failed: Vec<serde_json::Value>) -> Problem {
-    Problem::new("precondition-failed", "what is there is not what the request expects")
+    Problem::new(Code::PreconditionFailed, "what is there is not what the request expects")
         .hint("Read the records that failed names again, and decide anew; they are as they were.")
         .with("failed", failed)
 }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use keyward::Json;
 use keyward::queue::{Activity, Claimant, Claims, Ended, Failure, Ticket};
+use keyward::{Code, Json};
 
 use super::once::{Made, Once, once};
 use super::queues::{queue, reach, refuse_tasks, touch};
@@ -105,7 +105,7 @@ pub async fn tell(
 
 fn lost(id: &str) -> Problem {
     let detail = format!("the message {id:?} is no longer held by this attempt");
-    Problem::new("attempt-lost", detail).hint(
+    Problem::new(Code::AttemptLost, detail).hint(
         "Stop working on it: it is done, or another worker has it, or it was cancelled, dropped or \
          replaced. Nothing was changed.",
     )

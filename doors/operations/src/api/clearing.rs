@@ -1,7 +1,7 @@
 //! Removing everything below a prefix, once it is confirmed how much that is.
 
 use keyward::locks::Ticket;
-use keyward::{Commit, Cursor, Key, KeyRange, Limits, Outcome, Prefix, Scan, Want};
+use keyward::{Code, Commit, Cursor, Key, KeyRange, Limits, Outcome, Prefix, Scan, Want};
 
 use super::locks::{Fenced, Roots, refuse_roots};
 use super::records::{count, remove_below};
@@ -49,7 +49,7 @@ impl Confirmation {
             Self::Count(said) => format!("{count} {what} would be removed, not {said}"),
             Self::Missing => format!("{count} {what} would be removed"),
         };
-        Err(Problem::new("unconfirmed", detail)
+        Err(Problem::new(Code::Unconfirmed, detail)
             .hint(format!(
                 "Send it again with confirm={count}, if that is meant; nothing was done."
             ))
@@ -110,7 +110,7 @@ pub async fn clear_entries(
         count += keys.len();
         if count > COUNT_MAX {
             return Err(Problem::new(
-                "limit-exceeded",
+                Code::LimitExceeded,
                 format!("there are more than {COUNT_MAX} entries"),
             )
             .hint("Remove them in parts, with longer prefixes; nothing was done."));

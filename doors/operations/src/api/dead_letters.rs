@@ -1,5 +1,6 @@
 //! Messages that nobody could work off.
 
+use keyward::Code;
 use keyward::queue::{DeadLetter, Listing, Requeued};
 
 use super::once::{Made, Once, once};
@@ -60,7 +61,7 @@ pub async fn requeue(
             Requeued::Done => Made::Changed,
             Requeued::Unknown => Made::Refused(absent(name, id)),
             Requeued::Occupied => Made::Refused(
-                Problem::new("id-taken", format!("another message or job has the id {id:?}"))
+                Problem::new(Code::IdTaken, format!("another message or job has the id {id:?}"))
                     .hint("Wait until that has ended, or drop one of them."),
             ),
         })

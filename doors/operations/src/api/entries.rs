@@ -4,8 +4,8 @@ use keyward::locks::{Ticket, present};
 use keyward::records::Merge;
 use keyward::rules::hidden_below;
 use keyward::{
-    Commit, Cursor, Entry, Expect, Expiry, Json, Key, List, Listed, Order, Outcome, PageBytes,
-    Prefix, Put, Row, Scan, Store, Version, Want,
+    Code, Commit, Cursor, Entry, Expect, Expiry, Json, Key, List, Listed, Order, Outcome,
+    PageBytes, Prefix, Put, Row, Scan, Store, Version, Want,
 };
 
 use super::locks::{Fenced, Roots};
@@ -67,7 +67,7 @@ fn failed(now: Option<&Entry>) -> Problem {
         Some(entry) => format!("the entry changed: it is at version {}", entry.version),
         None => "the entry does not exist".to_owned(),
     };
-    Problem::new("precondition-failed", detail)
+    Problem::new(Code::PreconditionFailed, detail)
         .hint("Nothing was written. Read the entry again and retry with its new version.")
 }
 
@@ -156,7 +156,7 @@ pub async fn patch(
             Committed::Conflicted => {}
         }
     }
-    Err(Problem::new("contended", format!("others kept changing {key} at the same time"))
+    Err(Problem::new(Code::Contended, format!("others kept changing {key} at the same time"))
         .hint("Try again; nothing was done.")
         .retryable())
 }

@@ -7,7 +7,7 @@ use keyward::locks::{
     Who,
 };
 use keyward::rules::SparedRoots;
-use keyward::{Commit, Cursor, Key};
+use keyward::{Code, Commit, Cursor, Key};
 use serde_json::json;
 
 use crate::authorize::{admit_root, is_shown, refused};
@@ -71,7 +71,7 @@ pub async fn acquire(
         Ok(Tried::Held(holder)) => return Err(locked(&root, &holder)),
         Err(Error::IdTaken { .. }) => {
             let detail = "this idempotency key was used for another lock";
-            return Err(Problem::new("idempotency-reuse", detail)
+            return Err(Problem::new(Code::IdempotencyReuse, detail)
                 .hint("Choose a new key for each lock, and send the same request with it again."));
         }
         Err(error) => return Err(error.into()),
@@ -88,7 +88,7 @@ fn locked(root: &Root, holder: &Holder) -> Problem {
     let names: Vec<String> = holder.paths.iter().map(|path| root.name(path)).collect();
     let (age, who) = (holder.age.as_secs_f64(), &holder.who);
     let detail = format!("{} of {} is held or awaited by {who}", names.join(" and "), root.key());
-    Problem::new("locked", detail)
+    Problem::new(Code::Locked, detail)
         .hint("Ask again, with a time to wait; or look who holds it: GET …/locks?root=…")
         .retryable()
         .with("root", root.key().to_string())

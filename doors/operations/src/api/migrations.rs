@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use keyward::Code;
 use keyward::migrate::{Definition, Migration, Migrator, Pause, Plan};
 
 use crate::identity::{Identity, Need, Target};
@@ -91,6 +92,6 @@ pub fn examine(who: &Identity, served: &Served, repair: bool) -> Result<()> {
 }
 
 fn under_way(what: &str, path: &str) -> Problem {
-    Problem::new("overtaken", format!("a {what} of this store is under way"))
+    Problem::new(Code::Overtaken, format!("a {what} of this store is under way"))
         .hint(format!("GET /v1/stores/{{store}}/{path} tells how far it came."))
 }

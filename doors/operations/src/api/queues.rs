@@ -2,7 +2,7 @@
 
 use keyward::queue::{Jobs, Part, Queue, QueueStats, queue_names};
 use keyward::records::Question;
-use keyward::{Key, agreements};
+use keyward::{Code, Key, agreements};
 
 use super::once::{Made, Once, once};
 use crate::idempotency::Mark;
@@ -65,7 +65,7 @@ pub(super) fn after(
     let Some(cursor) = &paging.cursor else { return Ok(None) };
     let position = question.position(cursor, served.records.clock().now())?;
     let id = String::from_utf8(position);
-    id.map(Some).map_err(|_| Problem::new("bad-cursor", "the cursor is not one of this listing"))
+    id.map(Some).map_err(|_| Problem::new(Code::BadCursor, "the cursor is not one of this listing"))
 }
 
 /// A page of what a queue gave, with the cursor after its last item if there may be more.
@@ -124,7 +124,7 @@ pub(super) fn refuse_tasks(served: &Served, queue: &str) -> Result<()> {
     match served.rules.workspace() {
         Some(workspace) if queue == agreements::QUEUE => {
             let detail = format!("the workspace {workspace} works off the queue {queue}");
-            Err(Problem::new("reserved", detail)
+            Err(Problem::new(Code::Reserved, detail)
                 .hint("Submit tasks to the workspace: POST /v1/agreements/{workspace}/tasks."))
         }
         _ => Ok(()),

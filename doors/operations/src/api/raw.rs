@@ -2,8 +2,8 @@
 
 use futures_util::{Stream, StreamExt};
 use keyward::{
-    Commit, Cursor, Entry, Json, Key, KeyRange, Limits, Order, Page, Prefix, Revision, Row, Scan,
-    ScanOrder, Stats, Store,
+    Code, Commit, Cursor, Entry, Json, Key, KeyRange, Limits, Order, Page, Prefix, Revision, Row,
+    Scan, ScanOrder, Stats, Store,
 };
 
 use super::commits::{Committed, apply};
@@ -61,7 +61,9 @@ pub async fn get_many(
     let most = served.store().limits().get_keys_max;
     if keys.len() > most {
         let detail = format!("the store reads up to {most} keys at one moment, not {}", keys.len());
-        return Err(Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time."));
+        return Err(
+            Problem::new(Code::LimitExceeded, detail).hint("Ask for some of them at a time.")
+        );
     }
     several::read(who, services, served.store(), keys).await
 }

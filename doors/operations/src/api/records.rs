@@ -1,7 +1,7 @@
 //! Changes of the records of a space, one at a time.
 
 use keyward::records::{self, Draft, Listing, Merge, Precondition as Expected, Space, Written};
-use keyward::{Bindings, Commit, Expect, Key, Outcome, Version};
+use keyward::{Bindings, Code, Commit, Expect, Key, Outcome, Version};
 
 use super::entries::Precondition;
 use super::spaces::Reached;
@@ -136,7 +136,7 @@ async fn counted(space: Space, values: Bindings) -> Result<u64> {
         count += listed.items.len() as u64;
         if count > COUNT_MAX {
             let detail = format!("there are more than {COUNT_MAX} records");
-            return Err(Problem::new("limit-exceeded", detail)
+            return Err(Problem::new(Code::LimitExceeded, detail)
                 .hint("Do it in parts, with longer prefixes; nothing was done."));
         }
         match listed.next {
@@ -210,12 +210,12 @@ fn failed(key: &Key, is_there: bool) -> Problem {
         true => format!("{key} is not what the request expects"),
         false => format!("{key} is not there, which is not what the request expects"),
     };
-    Problem::new("precondition-failed", detail)
+    Problem::new(Code::PreconditionFailed, detail)
         .hint("Read it again, and decide anew; nothing was done.")
 }
 
 pub(super) fn contended(what: &str) -> Problem {
-    Problem::new("contended", format!("others kept changing {what} at the same time"))
+    Problem::new(Code::Contended, format!("others kept changing {what} at the same time"))
         .hint("Try again; nothing was done.")
         .retryable()
 }

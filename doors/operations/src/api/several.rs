@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use keyward::{Entry, Json, Key, Store};
+use keyward::{Code, Entry, Json, Key, Store};
 
 use crate::identity::Identity;
 use crate::problem::{Problem, Result};
@@ -45,7 +45,7 @@ pub fn check(sizes: impl Iterator<Item = usize>) -> Result<()> {
     match sizes.sum::<usize>() {
         0..=BYTES_MAX => Ok(()),
         _ => Err(Problem::new(
-            "limit-exceeded",
+            Code::LimitExceeded,
             format!("these keys hold more than {BYTES_MAX} bytes together"),
         )
         .hint("Ask for fewer of them at a time.")),
@@ -70,7 +70,7 @@ mod tests {
     fn a_response_has_at_most_so_many_bytes() {
         assert!(check([BYTES_MAX - 1, 1].into_iter()).is_ok());
         let refused = check([BYTES_MAX, 1].into_iter()).unwrap_err();
-        assert_eq!(refused.code(), "limit-exceeded");
+        assert_eq!(refused.code(), Code::LimitExceeded);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which declared spaces a caller reaches.
 
+use keyward::Code;
 use keyward::records::Space;
 use keyward::rules::admit_space;
 use keyward::schema::{Published, Space as Declaration};
@@ -41,7 +42,7 @@ pub fn reach<'s>(who: &Identity, stores: &'s Stores, name: &str) -> Result<Reach
     let found = stores.space(name).filter(|(served, _)| is_reached(who, served, name));
     let Some((served, declaration)) = found else {
         let detail = format!("there is no space called {name:?}");
-        return Err(Problem::new("unknown-space", detail)
+        return Err(Problem::new(Code::UnknownSpace, detail)
             .hint("GET /v1/spaces lists those that this credential reaches."));
     };
     let space = served.records.space(&declaration.name, who.caller())?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt, stream};
 use keyward::records::{Belonging, Belongings, Position, Removed};
-use keyward::{Key, Tier};
+use keyward::{Code, Key, Tier};
 
 use crate::identity::{ApiKey, Identity, Need, Target};
 use crate::problem::{Problem, Result};
@@ -102,7 +102,7 @@ pub async fn remove(who: &Identity, services: &Services, user: &str) -> Result<G
         Ok(gone)
     });
     work.await.unwrap_or_else(|_| {
-        Err(Problem::new("internal", "the work was cut off by a fault of the server")
+        Err(Problem::new(Code::Internal, "the work was cut off by a fault of the server")
             .hint("Send it again: it goes on where it ended."))
     })
 }

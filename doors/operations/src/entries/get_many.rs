@@ -1,3 +1,4 @@
+use keyward::Code;
 use keyward::Key;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,9 @@ impl Operation for GetEntries {
         let Self { store, keys } = self;
         if keys.len() > PAGE_MAX {
             let detail = format!("at most {PAGE_MAX} keys can be read at once, not {}", keys.len());
-            return Err(Problem::new("limit-exceeded", detail).hint("Send fewer keys at a time."));
+            return Err(
+                Problem::new(Code::LimitExceeded, detail).hint("Send fewer keys at a time.")
+            );
         }
         let (who, services) = (cx.who(), cx.services());
         let found = commits::get_many(who, services, services.store(&store)?, &keys).await?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use keyward::records::Caller;
-use keyward::{Clock, Commit, Cursor, Entry, Expect, Json, Key, Outcome, Put, Scan, Store};
+use keyward::{Clock, Code, Commit, Cursor, Entry, Expect, Json, Key, Outcome, Put, Scan, Store};
 use serde::{Deserialize, Serialize};
 
 use super::secret::Secret;
@@ -395,13 +395,13 @@ impl From<KeyError> for Problem {
         match error {
             KeyError::Invalid(detail) => Self::invalid(detail),
             KeyError::Store(error) => error.into(),
-            KeyError::Corrupt { .. } => Self::new("corrupt", error.to_string()).hint(
+            KeyError::Corrupt { .. } => Self::new(Code::Corrupt, error.to_string()).hint(
                 "Restore the control store from a backup, or revoke the key and make another.",
             ),
-            KeyError::Contended(_) => Self::new("contended", error.to_string())
+            KeyError::Contended(_) => Self::new(Code::Contended, error.to_string())
                 .hint("Try again; nothing was done.")
                 .retryable(),
-            KeyError::NoRandomness(_) => Self::new("internal", error.to_string())
+            KeyError::NoRandomness(_) => Self::new(Code::Internal, error.to_string())
                 .hint("Nothing was done. Please report this."),
         }
     }

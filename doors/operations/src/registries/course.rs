@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use keyward::Code;
 use keyward::registry::Synced;
 use tokio::sync::watch;
 
@@ -74,7 +75,7 @@ impl Told {
 }
 
 pub(super) fn stopping() -> Problem {
-    Problem::new("stopping", "the server is about to stop")
+    Problem::new(Code::Stopping, "the server is about to stop")
         .hint(
             "Ask again, at another server of the same store if there is one; the next run goes on.",
         )

@@ -1,5 +1,6 @@
 //! Runs that follow what was pushed.
 
+use keyward::Coded;
 use keyward::registry::{Synced, Trigger};
 
 use super::Kept;

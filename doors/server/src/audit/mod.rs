@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use axum::http::Uri;
 use jiff::Timestamp;
-use keyward::{Clock, Store};
+use keyward::{Clock, Code, Store};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, OwnedPermit};
@@ -112,7 +112,7 @@ impl Audit {
     pub async fn begin(&self, who: &Identity, asked: Asked) -> Result<Slip> {
         let full = || {
             self.refused.inc();
-            Problem::new("unavailable", "the audit log cannot be written fast enough")
+            Problem::new(Code::Unavailable, "the audit log cannot be written fast enough")
                 .hint("Try again in a moment; nothing was done.")
                 .retryable()
         };

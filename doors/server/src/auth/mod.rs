@@ -7,6 +7,7 @@ mod start_token;
 mod strangers;
 mod token;
 
+use keyward::Code;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::{HeaderMap, header};
@@ -44,7 +45,7 @@ pub(crate) struct Auth {
 
 /// The refusal of a credential, the same whatever is wrong with it.
 pub(crate) fn unauthenticated() -> Problem {
-    Problem::new("unauthenticated", "no credential was given, or none that is valid")
+    Problem::new(Code::Unauthenticated, "no credential was given, or none that is valid")
         .hint("Send a valid API key or token: Authorization: Bearer kw_…")
 }
 

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use keyward::{Key, Version};
+use keyward::{Code, Key, Version};
 
 use super::conditional::{etag, is_known};
 use super::text::Object;
@@ -99,7 +99,7 @@ pub(crate) fn located(segments: &[&str]) -> Result<(HeaderName, HeaderValue)> {
         path.push_str(&path_segment(segment));
     }
     let value = HeaderValue::try_from(path)
-        .map_err(|_| Problem::new("internal", "this key cannot stand in a path"))?;
+        .map_err(|_| Problem::new(Code::Internal, "this key cannot stand in a path"))?;
     Ok((header::LOCATION, value))
 }
 

@@ -16,6 +16,8 @@ use super::queues::{OutcomeBody, told};
 use super::records::stored;
 use super::request::{At, Content};
 use super::text::Object;
+use keyward::Code;
+
 use crate::api::claims::{self, End};
 use crate::api::queues::reach;
 use crate::app::App;
@@ -257,7 +259,7 @@ impl ProgressBody {
         let texts = [&self.activity, &self.detail];
         if texts.iter().any(|text| text.as_ref().is_some_and(|it| it.len() > SAID_BYTES_MAX)) {
             let detail = format!("an activity and its detail have up to {SAID_BYTES_MAX} bytes");
-            return Err(Problem::new("limit-exceeded", detail).hint("Say less."));
+            return Err(Problem::new(Code::LimitExceeded, detail).hint("Say less."));
         }
         let progress = match (self.done, self.total) {
             (Some(done), total) => Some(Progress { done, total }),

@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use keyward::Version;
 use keyward::records::{Operation, Precondition, Space};
+use keyward::{Code, Version};
 use serde::Deserialize;
 use serde_json::json as value;
 use serde_json::value::RawValue;
@@ -227,7 +227,7 @@ async fn batch(
     if asked.operations.len() > PAGE_MAX {
         let detail =
             format!("a batch has up to {PAGE_MAX} operations, not {}", asked.operations.len());
-        return Err(Problem::new("limit-exceeded", detail)
+        return Err(Problem::new(Code::LimitExceeded, detail)
             .hint("Make some of them at a time.")
             .into());
     }
@@ -302,7 +302,7 @@ async fn get_many(
     let asked: RecordKeysBody = content.read()?;
     if asked.keys.len() > PAGE_MAX {
         let detail = format!("up to {PAGE_MAX} records are read at once, not {}", asked.keys.len());
-        return Err(Problem::new("limit-exceeded", detail)
+        return Err(Problem::new(Code::LimitExceeded, detail)
             .hint("Ask for some of them at a time.")
             .into());
     }

@@ -16,6 +16,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, header};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
+use keyward::Code;
 use tokio::time::{Instant, timeout};
 
 use super::slots;
@@ -135,7 +136,7 @@ fn held(app: &App, parts: &Parts, arriving: Arriving, bytes: Bytes) -> Result<(B
 
 /// What a body is told that is larger than it may be.
 pub(crate) fn too_large(bytes_max: usize) -> Problem {
-    Problem::new("limit-exceeded", format!("the body must be at most {bytes_max} bytes long"))
+    Problem::new(Code::LimitExceeded, format!("the body must be at most {bytes_max} bytes long"))
         .hint("Make the request smaller, or split it; nothing was done.")
 }
 
@@ -172,7 +173,7 @@ impl Arriving {
             Ok(Some(Ok(chunk))) => chunk,
             Ok(Some(Err(error))) => return Err(Problem::invalid(error.to_string())),
             Err(_) => {
-                return Err(Problem::new("timeout", "the body did not arrive in time")
+                return Err(Problem::new(Code::Timeout, "the body did not arrive in time")
                     .hint("Send the whole body faster; nothing was done.")
                     .retryable());
             }

@@ -1,5 +1,4 @@
-//! Removing everything below a prefix: `DELETE /v1/spaces/{space}/records` and
-//! `DELETE /v1/stores/{store}/entries`.
+//! Deleting all records below a prefix: `DELETE /v1/spaces/{space}/records`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,7 +8,6 @@ use utoipa::{IntoParams, ToSchema};
 use super::answer::json;
 use super::request::{At, Content, Parameters, prefix};
 use super::text::told;
-use super::ticket::lock;
 use super::variables::leading;
 use crate::api::clearing::{self, Cleared, Confirmation};
 use crate::api::spaces::reach;
@@ -35,12 +33,12 @@ pub(super) struct ClearBelowParameters {
 pub(super) struct ClearedBelow {
     /// How many there were.
     count: usize,
-    /// How many are gone.
-    removed: usize,
+    /// How many were deleted.
+    deleted: usize,
 }
 
 fn answer(Cleared { count, removed }: Cleared) -> Answered {
-    Ok(json(StatusCode::OK, told(&ClearedBelow { count, removed })?))
+    Ok(json(StatusCode::OK, told(&ClearedBelow { count, deleted: removed })?))
 }
 
 /// Removes all records below a prefix of the space's keys. Their number must be confirmed: without `confirm`, or
@@ -65,35 +63,4 @@ pub(super) async fn clear_records(
     let values = leading(&reached.space.declaration().key, &prefix(&asked.prefix)?)?;
     let confirmation = Confirmation::of(asked.dry_run, asked.confirm);
     answer(clearing::clear_records(&who, &app, &reached, values, confirmation).await?)
-}
-
-/// Removes all entries below a prefix that a listing shows. Their number must be confirmed: without `confirm`, or
-/// with another number, nothing is removed, and the problem `unconfirmed` says in `count` how many it would be. Refused as
-/// a whole where one of them may not be removed by itself, such as a record of a space. Many are removed in several
-/// commits; sent again, the request goes on with what an error left behind.
-#[utoipa::path(
-    delete,
-    path = "/v1/stores/{store}/entries",
-    tag = "entries",
-    params(
-        ("store" = String, Path, description = "The name of a store"),
-        ClearBelowParameters,
-        ("Keyward-Lock" = Option<String>, Header, description = "Only if the lock of this ticket is held"),
-    ),
-    responses((status = 200, description = "They are gone", body = ClearedBelow), ProblemAnswers),
-)]
-pub(super) async fn clear_entries(
-    State(app): State<App>,
-    Authenticated(who): Authenticated,
-    At(store): At<String>,
-    Parameters(asked): Parameters<ClearBelowParameters>,
-    content: Content,
-) -> Answered {
-    content.without_mark(&who)?;
-    let (served, below) = (app.store(&store)?, prefix(&asked.prefix)?);
-    let confirmation = Confirmation::of(asked.dry_run, asked.confirm);
-    let lock = lock(content.headers())?;
-    let cleared =
-        clearing::clear_entries(&who, &app, served, &below, confirmation, lock.as_ref()).await?;
-    answer(cleared)
 }

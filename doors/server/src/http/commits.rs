@@ -1,9 +1,9 @@
-//! Several entries at once: `/v1/stores/{store}/commit` and `/v1/stores/{store}/get`.
+//! Several changes in one commit: `/v1/stores/{store}/commit`.
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
-use keyward::{Commit, Entry, Expect, Key, Version};
+use keyward::{Code, Commit, Entry, Expect, Key, Version};
 use serde::Deserialize;
 use serde_json::json as value;
 use serde_json::value::RawValue;
@@ -25,7 +25,7 @@ use crate::http::request::Authenticated;
 use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(commit)).routes(routes!(get_many))
+    OpenApiRouter::new().routes(routes!(commit))
 }
 
 /// Checks and writes that happen together or not at all.
@@ -190,7 +190,7 @@ async fn commit(
     let commit = asked.commit()?;
     if asked.enqueue.len() > PAGE_MAX {
         let detail = format!("up to {PAGE_MAX} messages are enqueued at once");
-        return Err(Problem::new("limit-exceeded", detail)
+        return Err(Problem::new(Code::LimitExceeded, detail)
             .hint("Enqueue some of them at a time.")
             .into());
     }
@@ -225,7 +225,7 @@ pub(super) fn answer(committed: Committed, keys: &[Key]) -> Answered {
                 .iter()
                 .map(|at| value!({ "check": at, "key": keys.get(*at).map(ToString::to_string) }))
                 .collect();
-            Err(Problem::new("precondition-failed", "not every check holds")
+            Err(Problem::new(Code::PreconditionFailed, "not every check holds")
                 .hint("Read the keys again, and decide anew; nothing was done.")
                 .with("failed", failed)
                 .into())
@@ -247,7 +247,7 @@ impl KeysBody {
         if self.keys.len() > PAGE_MAX {
             let detail = format!("up to {PAGE_MAX} keys are read at once, not {}", self.keys.len());
             return Err(
-                Problem::new("limit-exceeded", detail).hint("Ask for some of them at a time.")
+                Problem::new(Code::LimitExceeded, detail).hint("Ask for some of them at a time.")
             );
         }
         self.keys.iter().map(|text| key(text)).collect()
@@ -260,26 +260,6 @@ impl KeysBody {
 pub(super) struct EntriesBody {
     /// In the order of the keys; null, where there is nothing.
     entries: Vec<Option<serde_json::Value>>,
-}
-
-/// Reads several entries.
-#[utoipa::path(
-    post,
-    path = "/v1/stores/{store}/get",
-    tag = "entries",
-    params(("store" = String, Path, description = "The name of a store")),
-    request_body = KeysBody,
-    responses((status = 200, description = "What they hold", body = EntriesBody), ProblemAnswers),
-)]
-async fn get_many(
-    State(app): State<App>,
-    Authenticated(who): Authenticated,
-    At(store): At<String>,
-    content: Content,
-) -> Answered {
-    let keys = content.read::<KeysBody>()?.read()?;
-    let entries = commits::get_many(&who, &app, app.store(&store)?, &keys).await?;
-    Ok(held(&keys, &entries))
 }
 
 /// What some keys hold, in their order.

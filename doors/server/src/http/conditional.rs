@@ -2,7 +2,7 @@
 
 use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use keyward::Version;
+use keyward::{Code, Version};
 
 use crate::api::entries::Precondition;
 use crate::problem::{Problem, Result};
@@ -13,17 +13,17 @@ const TAGS_MAX: usize = 64;
 /// The entity tag of a version: strong, since a version stands for one value.
 pub(crate) fn etag(version: &Version) -> Result<(HeaderName, HeaderValue)> {
     let value = HeaderValue::try_from(format!("\"{version}\""))
-        .map_err(|_| Problem::new("internal", "this version cannot be an entity tag"))?;
+        .map_err(|_| Problem::new(Code::Internal, "this version cannot be an entity tag"))?;
     Ok((ETAG, value))
 }
 
 /// What a header of entity tags names.
-enum Tags {
+pub(super) enum Tags {
     Any,
     These(Vec<Version>),
 }
 
-fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>> {
+pub(super) fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>> {
     let mut versions = Vec::new();
     let mut found = false;
     for value in headers.get_all(name) {

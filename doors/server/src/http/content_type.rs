@@ -1,6 +1,7 @@
 //! What a body is declared to be.
 
 use axum::http::{HeaderMap, header};
+use keyward::Code;
 
 use crate::problem::{Problem, Result};
 
@@ -27,6 +28,6 @@ pub(crate) fn missing(known: &str) -> Problem {
 }
 
 fn unsupported(detail: String, known: &str) -> Problem {
-    Problem::new("unsupported-media-type", detail)
+    Problem::new(Code::UnsupportedMediaType, detail)
         .hint(format!("Send Content-Type: {known}; nothing was done."))
 }

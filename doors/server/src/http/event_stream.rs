@@ -58,7 +58,7 @@ pub(super) fn event(name: &str, id: Option<u64>, data: &str) -> Bytes {
 /// The event that tells why a stream ends.
 pub(super) fn problem_event(problem: &Problem) -> Bytes {
     let data = super::text::Object::new();
-    let data = data.text("code", problem.code()).text("detail", problem.detail());
+    let data = data.text("code", problem.code().name()).text("detail", problem.detail());
     event("problem", None, &data.finish())
 }
 

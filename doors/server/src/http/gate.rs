@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::Next;
 use futures_util::FutureExt;
+use keyward::Code;
 use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 use tracing::field::Empty;
@@ -105,7 +106,8 @@ pub(super) async fn identify_if_given(
     let identified = app.auth().identify_unless(&request.headers, too_many);
     // A store that hangs must not hold up what is asked for when something is wrong.
     let identified = timeout(IDENTIFY_TIME_MAX, identified).await.unwrap_or_else(|_| {
-        Err(Problem::new("unavailable", "the control store took too long to answer").retryable())
+        Err(Problem::new(Code::Unavailable, "the control store took too long to answer")
+            .retryable())
     });
     match identified {
         Ok(Ok(who)) => Ok(Ok(Some(who))),
@@ -239,7 +241,7 @@ pub(super) async fn watch_over(
                 biased;
                 answer = answer => answer.unwrap_or_else(|_panic| {
                     respond(
-                        Problem::new("internal", "the server made a mistake")
+                        Problem::new(Code::Internal, "the server made a mistake")
                             .hint("It may or may not have been done. Please report this."),
                     )
                 }),
@@ -260,9 +262,9 @@ pub(super) async fn watch_over(
     let problem = response.extensions().get::<Problem>();
     let tenant = response.extensions().get::<Identity>().map(|who| who.tenant().name());
     if let Some(problem) = problem {
-        metrics.refused.get_or_create(&Refused { code: problem.code() }).inc();
+        metrics.refused.get_or_create(&Refused { code: problem.code().name() }).inc();
     }
-    let code = problem.map(Problem::code);
+    let code = problem.map(|problem| problem.code().name());
     // Not wider: the log has what is wider than 64 bits as text.
     let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     span.record("http.response.status_code", status);
@@ -297,10 +299,10 @@ pub(super) async fn watch_over(
 /// What is told when an answer takes too long: a change may have been made by then.
 fn too_late(method: &str) -> Problem {
     match method {
-        "GET" | "HEAD" => Problem::new("unavailable", "the store took too long to answer")
+        "GET" | "HEAD" => Problem::new(Code::Unavailable, "the store took too long to answer")
             .hint("Try again in a moment.")
             .retryable(),
-        _ => Problem::new("outcome-unknown", "the store took too long to answer").hint(
+        _ => Problem::new(Code::OutcomeUnknown, "the store took too long to answer").hint(
             "It may or may not have been done: read before trying again, or send the same \
                    request with the same Idempotency-Key.",
         ),
@@ -315,7 +317,8 @@ fn has_line(app: &App, problem: Option<&Problem>) -> bool {
         status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
     };
     problem.filter(summed_up).is_none_or(|problem| {
-        app.refusals().has_line(log_summary::Refusal { what: "request", why: problem.code() })
+        app.refusals()
+            .has_line(log_summary::Refusal { what: "request", why: problem.code().name() })
     })
 }
 

@@ -5,6 +5,7 @@ use axum::RequestExt;
 use axum::extract::{RawPathParams, Request};
 use axum::http::uri::Authority;
 use axum::http::{Method, Version, header};
+use keyward::Code;
 
 use super::request::{message_bytes_max, roomy_bytes_max};
 use crate::api::{agreements, registries, spaces};
@@ -24,7 +25,7 @@ const AGENTS: &str = "/v1/agents/";
 pub(super) fn check(request: &Request) -> Result<()> {
     if head_bytes(request) > HEAD_BYTES_MAX {
         let detail = format!("the headers of a request have at most {HEAD_BYTES_MAX} bytes");
-        return Err(Problem::new("headers-too-large", detail).hint("Send fewer or shorter ones."));
+        return Err(Problem::new(Code::HeadersTooLarge, detail).hint("Send fewer or shorter ones."));
     }
     check_host(request)
 }

@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::routing::get;
 use axum::{Extension, Router};
+use keyward::Code;
 
 use super::answer::json;
 use super::gate;
@@ -39,7 +40,7 @@ async fn ready(
 
 async fn check_ready(app: &App, readiness: &Readiness) -> Result<()> {
     if app.lifecycle().is_stopping() {
-        return Err(Problem::new("stopping", "the server is about to stop").retryable());
+        return Err(Problem::new(Code::Stopping, "the server is about to stop").retryable());
     }
     let stores = app.stores().iter().map(|served| (served.name.as_str(), served.store()));
     readiness.check(stores.chain(app.own_stores())).await
@@ -67,7 +68,7 @@ async fn metrics(
     }
     let is_ready = check_ready(&app, &readiness).await.is_ok();
     let text = app.metrics().text(&app, who.as_ref(), is_ready).await;
-    let text = text.map_err(|error| Problem::new("internal", error.to_string()))?;
+    let text = text.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let mut response = Response::new(Body::from(text));
     let plain = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(plain));

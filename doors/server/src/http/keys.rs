@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use keyward::Code;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -170,7 +171,7 @@ async fn revoke(
 }
 
 fn answer(status: StatusCode, body: &impl Serialize) -> Answered {
-    let text =
-        serde_json::to_vec(body).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let text = serde_json::to_vec(body)
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     Ok(json(status, text))
 }

@@ -1,5 +1,6 @@
 //! Messages: `/v1/stores/{store}/queues/{queue}/messages`.
 
+use keyward::Code;
 use keyward::moment_text;
 use std::time::Duration;
 
@@ -137,7 +138,7 @@ async fn enqueue(
     let asked: EnqueueBody<'_> = content.read()?;
     if asked.messages.len() > Queue::ENQUEUE_MAX {
         let detail = format!("up to {} messages are enqueued at once", Queue::ENQUEUE_MAX);
-        return Err(Problem::new("limit-exceeded", detail)
+        return Err(Problem::new(Code::LimitExceeded, detail)
             .hint("Enqueue some of them at a time.")
             .into());
     }

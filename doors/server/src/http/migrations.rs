@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use keyward::Code;
 use keyward::migrate::{Definition, Migration, Plan, Report};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as value};
@@ -280,8 +281,9 @@ fn told(problem: Problem) -> Value {
 fn under_way(mut answer: Response<Body>, running: bool, store: &str, path: &str) -> Answered {
     if running {
         *answer.status_mut() = StatusCode::ACCEPTED;
-        let place = HeaderValue::try_from(format!("/v1/stores/{store}/{path}"))
-            .map_err(|_| Problem::new("internal", "this store's name cannot stand in a path"))?;
+        let place = HeaderValue::try_from(format!("/v1/stores/{store}/{path}")).map_err(|_| {
+            Problem::new(Code::Internal, "this store's name cannot stand in a path")
+        })?;
         answer.headers_mut().insert(header::LOCATION, place);
     }
     Ok(answer)

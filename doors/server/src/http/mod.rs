@@ -15,6 +15,7 @@ mod conditional;
 pub(crate) mod content_type;
 pub(crate) mod cors;
 mod dead_letters;
+mod description;
 pub(crate) mod entries;
 mod event_stream;
 pub(crate) mod gate;
@@ -28,6 +29,7 @@ pub(crate) mod locks;
 mod messages;
 mod migrations;
 mod names;
+mod operations;
 pub(crate) mod origin;
 mod pages;
 pub(crate) mod places;
@@ -56,6 +58,9 @@ use problem::Refused;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use keyward::Code;
+use serde_json::Value;
+use utoipa::PartialSchema;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
@@ -65,7 +70,7 @@ use crate::mcp::Endpoint;
 use crate::problem::Problem;
 
 /// The routes that need a credential, those that do not, and the description of both.
-fn described() -> (Router<App>, Router<App>, OpenApi) {
+fn described() -> (Router<App>, Router<App>, Value) {
     let info = InfoBuilder::new()
         .title("Keyward")
         .version(env!("CARGO_PKG_VERSION"))
@@ -81,7 +86,6 @@ fn described() -> (Router<App>, Router<App>, OpenApi) {
         .merge(stores::routes())
         .merge(schema::routes())
         .merge(raw::routes())
-        .merge(entries::routes())
         .merge(commits::routes())
         .merge(watch::routes())
         .merge(locks::routes())
@@ -119,8 +123,12 @@ fn described() -> (Router<App>, Router<App>, OpenApi) {
         .build();
     let components = api.components.get_or_insert_default();
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    components.schemas.insert("Problem".to_owned(), problem::ProblemBody::schema());
     api.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
-    (router, open, api)
+    // A description of texts, numbers and lists always serializes.
+    let mut api = serde_json::to_value(api).unwrap_or_default();
+    description::add_operations(&mut api);
+    (router.merge(operations::routes()), open, api)
 }
 
 /// Names operations after their tag and their function, so that no two have one name.
@@ -138,7 +146,7 @@ fn name_operations(api: &mut OpenApi) {
 }
 
 /// The description of the API, as it is checked into the tree.
-pub fn openapi() -> OpenApi {
+pub fn openapi() -> Value {
     described().2
 }
 
@@ -151,7 +159,7 @@ pub(crate) fn router(app: App, mcp: &Endpoint) -> Router {
         .merge(api)
         .merge(open)
         .merge(mcp.guarded(tools))
-        .merge(pages::routes(description))
+        .merge(pages::routes(&description))
         .merge(health::routes())
         .fallback(nothing_here)
         .method_not_allowed_fallback(no_such_method)
@@ -166,6 +174,6 @@ async fn nothing_here() -> Refused {
 }
 
 async fn no_such_method() -> Refused {
-    let problem = Problem::new("method-not-allowed", "this path has other methods");
+    let problem = Problem::new(Code::MethodNotAllowed, "this path has other methods");
     Refused(problem.hint("GET /docs lists what there is."))
 }

@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
+use keyward::Code;
 
 use crate::problem::{Problem, Result};
 
@@ -103,7 +104,7 @@ pub(crate) fn refuse_cross_origin(
     match own {
         true => Ok(()),
         false => Err(Problem::new(
-            "cross-origin",
+            Code::CrossOrigin,
             "the request comes from a page of another origin",
         )
         .hint(

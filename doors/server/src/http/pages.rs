@@ -8,11 +8,11 @@ use axum::extract::Path;
 use axum::http::{HeaderValue, Response, header};
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::get;
-use utoipa::openapi::OpenApi;
+use keyward::Code;
+use serde_json::Value;
 use utoipa_swagger_ui::{Config as SwaggerConfig, SwaggerUi};
 
 use crate::app::App;
-use crate::catalogue::{self, CODES};
 use crate::http::problem::respond;
 use crate::problem::Problem;
 
@@ -24,15 +24,9 @@ const PROBLEMS: &str = include_str!("../pages/problems.html");
 /// Where the description of the API is.
 const DESCRIPTION: &str = "/openapi.json";
 
-pub(super) fn routes(description: OpenApi) -> Router<App> {
+pub(super) fn routes(description: &Value) -> Router<App> {
     // Written once: any number of clients that do not read hold on to the same bytes.
-    let description = match description.to_json() {
-        Ok(text) => Bytes::from(text),
-        Err(error) => {
-            tracing::error!(%error, "the description of the API cannot be written");
-            Bytes::from_static(b"{}")
-        }
-    };
+    let description = Bytes::from(description.to_string());
     Router::new()
         .route("/", get(home))
         .route("/home.js", get(home_script))
@@ -70,20 +64,22 @@ async fn style() -> Response<Body> {
 /// Every code, with its status and meaning.
 async fn problems() -> Response<Body> {
     let mut rows = String::new();
-    for code in CODES {
+    for code in Code::ALL {
         // Writing to a text does not fail.
         let _ = write!(
             rows,
             "<tr id=\"{0}\"><td><code>{0}</code></td><td>{1}</td><td>{2}</td></tr>",
-            code.name, code.status, code.means
+            code.name(),
+            code.status(),
+            code.meaning()
         );
     }
     page("text/html; charset=utf-8", PROBLEMS.replace("<!--rows-->", &rows))
 }
 
 async fn one_problem(Path(code): Path<String>) -> Response<Body> {
-    match catalogue::find(&code) {
-        Some(code) => Redirect::to(&format!("/problems#{}", code.name)).into_response(),
+    match Code::from_name(&code) {
+        Some(code) => Redirect::to(&format!("/problems#{}", code.name())).into_response(),
         None => respond(Problem::not_found("there is no such code")),
     }
 }

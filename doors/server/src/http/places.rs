@@ -17,6 +17,8 @@ use super::questions::{AnswerBody, ReadBody, fields, filter, page};
 use super::request::{At, Content};
 use super::stores::tier;
 use super::text::{self, Object};
+use keyward::Code;
+
 use crate::api::queries;
 use crate::api::spaces::reach;
 use crate::app::App;
@@ -119,7 +121,7 @@ fn place_index(declaration: &Declaration, named: Option<String>) -> Result<Strin
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only.name.clone()),
         (None, _) => Err(Problem::new(
-            "unknown-index",
+            Code::UnknownIndex,
             format!("the space {} has no index of places", declaration.name),
         )
         .hint("Ask a space that has one.")),
@@ -131,7 +133,7 @@ fn place_index(declaration: &Declaration, named: Option<String>) -> Result<Strin
 }
 
 fn no_area(error: impl std::fmt::Display) -> Problem {
-    Problem::new("bad-query", error.to_string()).hint("Change the request; nothing was done.")
+    Problem::new(Code::BadQuery, error.to_string()).hint("Change the request; nothing was done.")
 }
 
 /// What is near.

@@ -8,8 +8,8 @@ use axum::response::IntoResponse;
 use keyward::{agents, agreements, cache, locks, migrate, queue, records, registry};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use utoipa::openapi::{self, Content, RefOr, ResponseBuilder, ResponsesBuilder};
-use utoipa::{IntoResponses, PartialSchema, ToSchema};
+use utoipa::openapi::{self, Content, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
+use utoipa::{IntoResponses, ToSchema};
 
 use crate::problem::Problem;
 
@@ -66,7 +66,7 @@ pub(crate) fn respond(problem: Problem) -> Response<Body> {
         r#type: format!("/problems/{}", problem.code()),
         title: status.canonical_reason().unwrap_or("Problem"),
         status: status.as_u16(),
-        code: problem.code(),
+        code: problem.code().name(),
         detail: problem.detail(),
         hint: problem.advice(),
         retryable: problem.is_retryable(),
@@ -119,7 +119,7 @@ pub(crate) struct ProblemAnswers;
 
 impl IntoResponses for ProblemAnswers {
     fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
-        let body = || Content::new(Some(ProblemBody::schema()));
+        let body = || Content::new(Some(Ref::from_schema_name("Problem")));
         let told = |description: &str| {
             ResponseBuilder::new()
                 .description(description)

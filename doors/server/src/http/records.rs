@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use keyward::records::{Arrays, Draft, Listed, ListedItem, Listing, Merge};
-use keyward::{Json, Order, Pattern, Tier, moment_text};
+use keyward::{Code, Json, Order, Pattern, Tier, moment_text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -349,8 +349,10 @@ async fn create(
     let expected = Precondition::Absent;
     let done = records::change(&who, &reached, &key, &change, &expected, mark.as_ref()).await;
     let done = done.map_err(|problem| match problem.code() {
-        "precondition-failed" => Problem::new("exists", format!("there is a record at {key}"))
-            .hint("Choose other values, or change that record; nothing was done."),
+        Code::PreconditionFailed => {
+            Problem::new(Code::Exists, format!("there is a record at {key}"))
+                .hint("Choose other values, or change that record; nothing was done.")
+        }
         _ => problem,
     })?;
     let mut response = changed(&key, done)?;

@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use keyward::{Json, Key, Prefix};
+use keyward::{Code, Json, Key, Prefix};
 use serde::de::DeserializeOwned;
 
 use super::body::too_large;
@@ -54,7 +54,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refused> {
         parts.extensions.get::<Identity>().cloned().map(Self).ok_or_else(|| {
-            Problem::new("internal", "this route is not behind the check of credentials").into()
+            Problem::new(Code::Internal, "this route is not behind the check of credentials").into()
         })
     }
 }

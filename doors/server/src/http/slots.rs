@@ -4,6 +4,8 @@ use axum::http::Extensions;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
+use keyward::Code;
+
 use crate::app::App;
 use crate::auth::Identity;
 use crate::listener::Peer;
@@ -42,7 +44,7 @@ fn place(shares: &Shares, holder: &Holder) -> Result<Place> {
 
 /// What is refused because there is too much of it right now.
 pub(super) fn overloaded(detail: &str) -> Problem {
-    Problem::new("overloaded", detail)
+    Problem::new(Code::Overloaded, detail)
         .hint("Try again in a moment; nothing was done.")
         .retryable()
         .retry_after(Duration::from_secs(1))

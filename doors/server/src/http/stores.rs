@@ -5,7 +5,8 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use keyward::{
-    Capabilities, Consistency, Durability, ExpirySupport, Limits, ScanOrder, Tier, WatchSupport,
+    Capabilities, Code, Consistency, Durability, ExpirySupport, Limits, ScanOrder, Tier,
+    WatchSupport,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -175,8 +176,8 @@ fn body(app: &App, served: &Served) -> StoreBody {
 }
 
 pub(super) fn answer(body: &impl Serialize) -> Answered {
-    let text =
-        serde_json::to_vec(body).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let text = serde_json::to_vec(body)
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     Ok(json(StatusCode::OK, text))
 }
 

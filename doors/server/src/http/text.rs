@@ -3,7 +3,7 @@
 use keyward::records::field::push_quoted;
 pub(crate) use keyward::records::field::quoted;
 use keyward::records::{Read, Record};
-use keyward::{Entry, Json, Key, moment_text};
+use keyward::{Code, Entry, Json, Key, moment_text};
 use serde::Serialize;
 
 use crate::problem::{Problem, Result};
@@ -82,7 +82,7 @@ impl Object {
 
 /// Something as JSON.
 pub(crate) fn told(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Problem::new("internal", error.to_string()))
+    serde_json::to_string(value).map_err(|error| Problem::new(Code::Internal, error.to_string()))
 }
 
 /// An entry with its key, as JSON.

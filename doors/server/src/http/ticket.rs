@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use data_encoding::BASE64URL_NOPAD;
-use keyward::{cache, locks};
+use keyward::{Code, cache, locks};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,7 +16,7 @@ const TICKET: &str = "keyward-ticket";
 /// A ticket as a client gets it.
 pub(crate) fn text(ticket: &impl Serialize) -> Result<String> {
     let json = serde_json::to_vec(ticket)
-        .map_err(|error| Problem::new("internal", format!("a ticket has no text: {error}")))?;
+        .map_err(|error| Problem::new(Code::Internal, format!("a ticket has no text: {error}")))?;
     Ok(BASE64URL_NOPAD.encode(&json))
 }
 

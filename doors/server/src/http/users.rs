@@ -89,7 +89,7 @@ fn line(thing: &Thing) -> String {
 }
 
 fn fault(problem: &Problem) -> String {
-    let told = Object::new().text("code", problem.code()).text("detail", problem.detail());
+    let told = Object::new().text("code", problem.code().name()).text("detail", problem.detail());
     Object::new().raw("problem", &told.finish()).finish() + "\n"
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keyward::{Bindings, Pattern, Prefix, SegmentType, SegmentValue, Variable};
+use keyward::{Bindings, Code, Pattern, Prefix, SegmentType, SegmentValue, Variable};
 use serde_json::Value;
 
 use crate::problem::{Problem, Result};
@@ -69,7 +69,7 @@ fn read(variable: &Variable, text: &str) -> Option<SegmentValue> {
 }
 
 fn mismatch(pattern: &Pattern, detail: String) -> Problem {
-    Problem::new("key-mismatch", detail).hint(format!("The keys of this space are {pattern}."))
+    Problem::new(Code::KeyMismatch, detail).hint(format!("The keys of this space are {pattern}."))
 }
 
 #[cfg(test)]

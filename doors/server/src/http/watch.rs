@@ -4,7 +4,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response};
 use futures_util::{Stream, StreamExt};
-use keyward::{ChangeKind, Event, Revision};
+use keyward::{ChangeKind, Code, Event, Revision};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -142,7 +142,7 @@ impl Open {
                     "Close some that are no longer needed.",
                 ),
             };
-            Problem::new("overloaded", detail).hint(hint).retryable()
+            Problem::new(Code::Overloaded, detail).hint(hint).retryable()
         })?;
         Ok(Self { place, _counted: Counted::new(&app.metrics().watches) })
     }

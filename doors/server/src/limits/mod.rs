@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
+use keyward::Code;
 
 pub use quota::Quota;
 pub(crate) use quota::Usage;
@@ -98,7 +99,7 @@ impl Standing {
             return Ok(());
         }
         let seconds = self.taken.retry_seconds;
-        Err(Problem::new("rate-limited", "too many requests came in too short a time")
+        Err(Problem::new(Code::RateLimited, "too many requests came in too short a time")
             .hint(format!("Try again after {seconds} s; nothing was done."))
             .retryable()
             .retry_after(Duration::from_secs(seconds)))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use keyward::{Clock, Commit, Expect, Expiry, ExpirySupport, Json, Key, Outcome, Put, Store};
+use keyward::{Clock, Code, Commit, Expect, Expiry, ExpirySupport, Json, Key, Outcome, Put, Store};
 
 use crate::auth::{Identity, Need, Tenant};
 use crate::control::place;
@@ -92,7 +92,7 @@ impl Usage {
     /// Takes in what the control store knows of a tenant's day.
     async fn load(&self, at: &(Tenant, i64)) -> Result<Used> {
         if self.used().len() >= TENANTS_MAX {
-            return Err(Problem::new("overloaded", "too many tenants write at the same time")
+            return Err(Problem::new(Code::Overloaded, "too many tenants write at the same time")
                 .hint("Try again in a few seconds; nothing was done.")
                 .retryable());
         }
@@ -218,7 +218,7 @@ fn over(used: Amount, quota: Quota, now: Timestamp) -> Problem {
         "{} of {writes_per_day_max} writes and {} of {bytes_per_day_max} bytes of this day are used up",
         used.writes, used.bytes
     );
-    Problem::new("over-quota", detail)
+    Problem::new(Code::OverQuota, detail)
         .hint(format!("Try again after {seconds} s, when the next day begins; nothing was done."))
         .retryable()
         .retry_after(Duration::from_secs(seconds.unsigned_abs()))

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use keyward::Code;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -20,7 +21,7 @@ pub(super) fn told(text: String) -> CallToolResult {
         }
         Err(_) => failed(
             &Problem::new(
-                "unsupported",
+                Code::Unsupported,
                 "the answer has a number that is too large for this protocol",
             )
             .hint("Read it over HTTP, or ask for other fields."),
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_problem_says_what_to_do_and_what_to_call() {
-        let problem = Problem::new("locked", "it is held by eve").hint("Wait.").retryable();
+        let problem = Problem::new(Code::Locked, "it is held by eve").hint("Wait.").retryable();
         let answer = failed(&problem.with("age", 7), "call lock_acquire with wait: 20.");
         assert_eq!(answer.is_error, Some(true));
         assert_eq!(answer.structured_content, None);
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn advice_about_routes_is_not_passed_on() {
-        let problem = Problem::new("unknown-space", "no").hint("GET /v1/spaces lists them.");
+        let problem = Problem::new(Code::UnknownSpace, "no").hint("GET /v1/spaces lists them.");
         assert!(!text(&failed(&problem, "")).contains("GET"));
     }
 

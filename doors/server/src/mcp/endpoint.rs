@@ -13,6 +13,7 @@ use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{any, get};
 use futures_util::StreamExt;
+use keyward::Code;
 use keyward::records::Caller;
 use memchr::memmem;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -142,10 +143,10 @@ impl Endpoint {
 
     async fn answer(&self, app: &App, mut request: Request) -> Result<Response<Body>> {
         let Some((shared, service)) = &self.0.tools else {
-            return Err(Problem::new("internal", "there is no randomness for agents' states"));
+            return Err(Problem::new(Code::Internal, "there is no randomness for agents' states"));
         };
         let mut who = request.extensions().get::<Identity>().cloned().ok_or_else(|| {
-            Problem::new("internal", "this route is not behind the check of credentials")
+            Problem::new(Code::Internal, "this route is not behind the check of credentials")
         })?;
         // Without keys, an agent reaches one user's data, as over standard input and output: whatever model
         // it is, it must not read what is every user's.

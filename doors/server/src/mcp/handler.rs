@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::http::Uri;
 use futures_util::StreamExt;
+use keyward::Code;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
     GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
@@ -78,7 +79,7 @@ impl Shared {
                 Full::All => "the server is at capacity",
                 Full::Part => "this credential has too many calls in progress",
             };
-            Problem::new("overloaded", detail)
+            Problem::new(Code::Overloaded, detail)
                 .hint("Call it again in a moment; nothing was done.")
                 .retryable()
         })
@@ -102,7 +103,7 @@ impl Shared {
         let slip = app.audit().begin(&call.who, asked).await?;
         let done = match timeout(app.limits().answer_time_max, tools::run(call)).await {
             Ok(done) => done,
-            Err(_) => Err(Problem::new("outcome-unknown", "the store took too long to answer")
+            Err(_) => Err(Problem::new(Code::OutcomeUnknown, "the store took too long to answer")
                 .hint("It may or may not have been done: read before trying again.")),
         };
         slip.end(match &done {
@@ -187,7 +188,7 @@ impl Handler {
 
 pub(super) fn unconfirmed(call: &Call, ask: &Ask) -> rmcp::model::CallToolResult {
     let Ask { count, question } = ask;
-    let problem = Problem::new("unconfirmed", format!("nothing was done yet. {question}"))
+    let problem = Problem::new(Code::Unconfirmed, format!("nothing was done yet. {question}"))
         .hint("Make sure that this is wanted.");
     let next =
         format!("if it is, call {} again with the same arguments and confirm: {count}.", call.tool);
@@ -195,18 +196,18 @@ pub(super) fn unconfirmed(call: &Call, ask: &Ask) -> rmcp::model::CallToolResult
 }
 
 fn stopping() -> Problem {
-    Problem::new("stopping", "the server is about to stop, and nothing was done")
+    Problem::new(Code::Stopping, "the server is about to stop, and nothing was done")
         .hint("Call it again, at another server of the same store if there is one.")
         .retryable()
 }
 
 pub(super) fn left() -> Problem {
-    Problem::new("outcome-unknown", "the server stopped before it was done")
+    Problem::new(Code::OutcomeUnknown, "the server stopped before it was done")
         .hint("It may or may not have been done: read before trying again.")
 }
 
 fn declined(call: &Call) -> rmcp::model::CallToolResult {
-    let problem = Problem::new("unconfirmed", "the user did not agree, and nothing was done")
+    let problem = Problem::new(Code::Unconfirmed, "the user did not agree, and nothing was done")
         .hint("Do not call it again unless the user asks for it.");
     tracing::debug!(tool = call.tool, "a user declined");
     answer::failed(&problem, "")

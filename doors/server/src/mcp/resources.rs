@@ -2,7 +2,7 @@
 
 use keyward::agents::Keys;
 use keyward::records::Listing;
-use keyward::{Bindings, Key};
+use keyward::{Bindings, Code, Key};
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
@@ -169,7 +169,7 @@ async fn contents(
         Address::Space { store, space } => {
             reached(app, who, store, space)?;
             let told = serde_json::to_string(&one(app, who, space).await?)
-                .map_err(|error| Problem::new("internal", error.to_string()))?;
+                .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
             (told, JSON, DECLARED_TTL_MS)
         }
         Address::Records { store, space } => {
@@ -213,7 +213,7 @@ pub(super) fn reached<'a>(
     let reached = reach(who, app.stores(), space)?;
     match reached.served.name == store {
         true => Ok(reached),
-        false => Err(Problem::new("unknown-space", format!("{store} has no space {space:?}"))),
+        false => Err(Problem::new(Code::UnknownSpace, format!("{store} has no space {space:?}"))),
     }
 }
 
@@ -256,8 +256,12 @@ fn absent(uri: &str) -> ErrorData {
 fn refused(uri: &str, problem: &Problem) -> ErrorData {
     match problem.code() {
         // What may not be known of is not there.
-        "unknown-space" | "unknown-registry" | "not-found" | "forbidden" | "key-mismatch"
-        | "invalid" => absent(uri),
+        Code::UnknownSpace
+        | Code::UnknownRegistry
+        | Code::NotFound
+        | Code::Forbidden
+        | Code::KeyMismatch
+        | Code::Invalid => absent(uri),
         _ => {
             let data = json!({ "uri": uri, "code": problem.code() });
             ErrorData::internal_error(problem.detail().to_owned(), Some(data))

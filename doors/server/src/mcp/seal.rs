@@ -1,6 +1,7 @@
 //! What a client keeps for the server between two requests, so that it cannot be changed.
 
 use data_encoding::BASE64URL_NOPAD;
+use keyward::Code;
 
 use crate::problem::{Problem, Result};
 
@@ -17,7 +18,7 @@ impl Seal {
     pub fn new() -> Result<Self> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| {
-            Problem::new("internal", format!("there is no randomness: {error}"))
+            Problem::new(Code::Internal, format!("there is no randomness: {error}"))
         })?;
         Ok(Self(key))
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use keyward::Code;
 use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::sync::Mutex;
@@ -67,7 +68,7 @@ impl Sessions {
                 Full::All => "as many sessions are open as this server holds",
                 Full::Part => "this credential has as many sessions open as one may have",
             };
-            Problem::new("overloaded", detail)
+            Problem::new(Code::Overloaded, detail)
                 .hint("End sessions that are no longer used (DELETE), or try again later.")
                 .retryable()
         })

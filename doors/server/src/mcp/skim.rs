@@ -5,6 +5,7 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use keyward::Code;
 use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
 
 use crate::http::answer::json;
@@ -152,7 +153,7 @@ pub(super) fn too_long(bytes_max: usize) -> String {
 pub(super) fn refusal_over_http(why: &str, id: &RequestId) -> Result<Response<Body>> {
     let refusal = refusal(why.to_owned(), Some(id.clone()));
     let text = serde_json::to_string(&refusal);
-    let text = text.map_err(|error| Problem::new("internal", error.to_string()))?;
+    let text = text.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     Ok(json(StatusCode::OK, text))
 }
 

@@ -5,18 +5,18 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
-use keyward::{Bindings, Event, Key, KeyRange};
+use keyward::{Bindings, Code, Event, Key, KeyRange};
 use tokio::task::AbortHandle;
 
 use super::resources::reached;
 use super::uri::Address;
 use crate::api::agents::{self, Behalf};
-use crate::api::reach::is_shown;
 use crate::api::registries;
 use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::feed::{Quiet, Told};
 use crate::problem::{Problem, Result};
+use keyward_operations::authorize::is_shown;
 
 /// How many resources one client watches.
 pub(super) const WATCHED_MAX: usize = 64;
@@ -107,7 +107,7 @@ impl Subscribed {
         if all.len() >= WATCHED_MAX && !all.contains_key(uri) {
             telling.abort();
             let detail = format!("a client is subscribed to at most {WATCHED_MAX} resources");
-            return Err(Problem::new("limit-exceeded", detail).hint("Unsubscribe from some."));
+            return Err(Problem::new(Code::LimitExceeded, detail).hint("Unsubscribe from some."));
         }
         if let Some(before) = all.insert(uri.to_owned(), telling) {
             before.abort();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
 use keyward_cache::{Cache, Claim, Error, Fetch, Options, Origin, Source, Ticket};
-use keyward_engine::{Engine, Event, Store, SystemClock, Tier};
+use keyward_engine::{Code, Coded, Engine, Event, Store, SystemClock, Tier};
 use keyward_key::KeyRange;
 use keyward_memory::Memory;
 use keyward_stores::{Place, on_engines, on_every_engine};
@@ -144,7 +144,7 @@ async fn what_is_claimed_makes_sense(place: Place) {
     let root = cache.locks().root(key("page")).unwrap();
     let under = version("1").under(root, keyward_locks::LockPath::root());
     let refused = cache.claim(&key("a"), &under, None).await.unwrap_err();
-    assert_eq!(refused.code(), "invalid");
+    assert_eq!(refused.code(), Code::Invalid);
     let ticket = compute(cache.claim(&key("a"), &version("1"), None).await.unwrap());
     let mut text = serde_json::to_value(&ticket).unwrap();
     text["lock"]["root"] = "page".into();
@@ -155,7 +155,7 @@ async fn what_is_claimed_makes_sense(place: Place) {
         cache.renew(&forged).await.map(drop),
         cache.abandon(&forged).await,
     ] {
-        assert_eq!(refused.unwrap_err().code(), "invalid");
+        assert_eq!(refused.unwrap_err().code(), Code::Invalid);
     }
     cache.publish(&ticket, json("1")).await.unwrap();
 }

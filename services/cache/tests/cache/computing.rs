@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use keyward_cache::{Cache, Error, Fetch, Options, Origin, Source};
-use keyward_engine::{Put, SystemClock};
+use keyward_engine::{Code, Coded, Put, SystemClock};
 use keyward_stores::{Kind, Place, on_databases, on_engines, on_every_engine};
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -202,11 +202,11 @@ async fn requests_that_make_no_sense_change_nothing(place: Place) {
     let mine = Put::new(json(r#""mine""#));
     store.put(key("mine"), mine.clone()).await.unwrap();
     for (text, fetch, code) in [
-        ("mine", version("1"), "foreign-value"),
-        ("job:7", version("1"), "invalid"),
-        ("a", version("1").ttl(Duration::ZERO), "invalid"),
-        ("a", version("1").depends_on(key("a")), "invalid"),
-        ("a", version("1").lease(Duration::ZERO), "invalid"),
+        ("mine", version("1"), Code::ForeignValue),
+        ("job:7", version("1"), Code::Invalid),
+        ("a", version("1").ttl(Duration::ZERO), Code::Invalid),
+        ("a", version("1").depends_on(key("a")), Code::Invalid),
+        ("a", version("1").lease(Duration::ZERO), Code::Invalid),
     ] {
         let error = cache.get_or_compute(&key(text), &fetch, runs.make("1")).await.unwrap_err();
         assert_eq!(error.code(), code, "{text} {error}");
@@ -214,7 +214,7 @@ async fn requests_that_make_no_sense_change_nothing(place: Place) {
     }
     assert_eq!(runs.count(), 0);
     assert_eq!(store.get(&key("mine")).await.unwrap().unwrap().value, mine.value);
-    assert_eq!(cache.invalidate(&key("mine")).await.unwrap_err().code(), "foreign-value");
+    assert_eq!(cache.invalidate(&key("mine")).await.unwrap_err().code(), Code::ForeignValue);
 }
 
 async fn a_result_ends_with_its_time(place: Place) {

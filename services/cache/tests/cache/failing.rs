@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyward_cache::{Error, Fetch};
-use keyward_engine::Json;
+use keyward_engine::{Code, Coded, Json};
 use keyward_stores::{Place, on_engines, on_every_engine};
 use tokio::sync::Notify;
 
@@ -51,7 +51,7 @@ async fn a_failure_is_told_to_all_who_wait_and_to_those_who_come_next(place: Pla
     }
     go_on.notify_one();
     for caller in callers {
-        assert_eq!(caller.await.unwrap().unwrap_err().code(), "computation-failed");
+        assert_eq!(caller.await.unwrap().unwrap_err().code(), Code::ComputationFailed);
     }
     let elsewhere = self::cache(&place).await;
     // On PostgreSQL the pause may have passed by now; elsewhere its clock stands still.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use keyward_cache::{Presence, Purge, PurgeOptions, Purged, Swept};
-use keyward_engine::{Put, Scan, Store, SystemClock};
+use keyward_engine::{Code, Coded, Put, Scan, Store, SystemClock};
 use keyward_key::{Key, KeyRange, Prefix};
 use keyward_locks::{LockPath, Locks, Mode, Options, Request};
 use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
@@ -79,7 +79,7 @@ async fn clearing_a_root_touches_nothing_of_another(place: Place) {
     );
     for no_root in ["job", "system", "page7:policy", "lock"] {
         let refused = purge(&store).clear(&key(no_root)).await.unwrap_err();
-        assert_eq!(refused.code(), "invalid", "{no_root}");
+        assert_eq!(refused.code(), Code::Invalid, "{no_root}");
     }
     assert_eq!(self::left(&store).await, left);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyward_cache::{Cache, Fetch, Options, Origin, Presence, Purge, PurgeOptions, Purged, Source};
-use keyward_engine::{Engine, Json, Put, Store};
+use keyward_engine::{Code, Coded, Engine, Json, Put, Store};
 use keyward_locks::{LockPath, Mode, Request};
 use keyward_memory::Memory;
 use keyward_testkit::{Fault, Faults, FaultyEngine, VirtualClock, When};
@@ -41,7 +41,7 @@ async fn nobody_waits_longer_than_asked_for() {
         callers.push(tokio::spawn(async move {
             let begun = Instant::now();
             let error = cache.get_or_compute(&key("k"), &fetch, || give("1")).await.unwrap_err();
-            assert_eq!(error.code(), "timed-out");
+            assert_eq!(error.code(), Code::Computing);
             begun.elapsed()
         }));
         sleep(Duration::from_millis(10)).await;

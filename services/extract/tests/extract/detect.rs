@@ -1,5 +1,6 @@
 //! What a file is.
 
+use keyward_engine::{Code, Coded};
 use keyward_extract::{Error, Format};
 
 use crate::{fixture, made};
@@ -73,7 +74,7 @@ fn what_is_not_supported_is_named_with_what_is() {
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0", "an old Office file"),
     ] {
         let error = detect(bytes, "", "").unwrap_err();
-        assert_eq!(error.code(), "unsupported");
+        assert_eq!(error.code(), Code::Unsupported);
         let message = error.to_string();
         assert!(message.contains(found) && message.contains("DOCX"), "{message}");
     }

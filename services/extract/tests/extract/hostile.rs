@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use keyward_engine::{Code, Coded};
 use keyward_extract::{Error, Extracted, Format, Limits, extract, sanitized_html};
 
 use crate::{fixture, made};
@@ -12,7 +13,7 @@ fn read(bytes: &[u8], format: Format) -> Result<Extracted, Error> {
     extract(bytes, format, &Limits::default())
 }
 
-fn code(bytes: &[u8], format: Format) -> &'static str {
+fn code(bytes: &[u8], format: Format) -> Code {
     read(bytes, format).expect_err("it is refused").code()
 }
 
@@ -20,7 +21,7 @@ fn code(bytes: &[u8], format: Format) -> &'static str {
 fn a_pdf_that_expands_to_more_than_a_gibibyte_is_refused() {
     let bomb = made::deflated(b' ', GIB + 1);
     assert!(bomb.len() < 16 << 20);
-    assert_eq!(code(&made::pdf_page("/Filter/FlateDecode", &bomb), Format::Pdf), "too-large");
+    assert_eq!(code(&made::pdf_page("/Filter/FlateDecode", &bomb), Format::Pdf), Code::TooLarge);
 }
 
 #[test]
@@ -29,7 +30,7 @@ fn a_pdf_with_a_bomb_inside_a_bomb_is_refused() {
     let mut twice = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut twice, &once).unwrap();
     let bomb = made::pdf_page("/Filter[/FlateDecode/FlateDecode]", &twice.finish().unwrap());
-    assert_eq!(code(&bomb, Format::Pdf), "too-large");
+    assert_eq!(code(&bomb, Format::Pdf), Code::TooLarge);
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn a_tree_of_pages_that_contains_itself_ends() {
 #[test]
 fn a_reference_to_itself_ends() {
     let bytes = made::pdf(&[b"<</Type/Catalog/Pages 2 0 R>>".to_vec(), b"2 0 R".to_vec()]);
-    assert_eq!(code(&bytes, Format::Pdf), "broken");
+    assert_eq!(code(&bytes, Format::Pdf), Code::Broken);
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn a_truncated_pdf_gives_its_text_or_is_broken() {
         let expected = matches!(&outcome, Ok(_) | Err(Error::Broken { .. } | Error::NoText { .. }));
         assert!(expected, "{outcome:?}");
     }
-    assert_eq!(code(b"%PDF-1.7\n", Format::Pdf), "broken");
+    assert_eq!(code(b"%PDF-1.7\n", Format::Pdf), Code::Broken);
 }
 
 #[test]
@@ -108,11 +109,11 @@ fn more_pages_than_allowed_are_refused() {
 fn a_docx_that_expands_to_more_than_allowed_is_refused() {
     let bomb = made::zip(&[("word/document.xml", &vec![b' '; 65 << 20])]);
     assert!(bomb.len() < 1 << 20);
-    assert_eq!(code(&bomb, Format::Docx), "too-large");
+    assert_eq!(code(&bomb, Format::Docx), Code::TooLarge);
     let styles = vec![b' '; 40 << 20];
     let document = made::document("<w:p><w:r><w:t>x</w:t></w:r></w:p>") + &" ".repeat(40 << 20);
     let parts = [("word/document.xml", document.as_bytes()), ("word/styles.xml", &styles)];
-    assert_eq!(code(&made::zip(&parts), Format::Docx), "too-large");
+    assert_eq!(code(&made::zip(&parts), Format::Docx), Code::TooLarge);
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn a_docx_with_entities_of_its_own_is_broken() {
     laughs.push_str(&made::document("<w:p><w:r><w:t>&a11;</w:t></w:r></w:p>"));
     let error = read(&made::zip(&[("word/document.xml", laughs.as_bytes())]), Format::Docx);
     let error = error.unwrap_err();
-    assert_eq!(error.code(), "broken");
+    assert_eq!(error.code(), Code::Broken);
     assert!(error.to_string().contains("document type"), "{error}");
 }
 
@@ -138,21 +139,21 @@ fn a_docx_that_is_damaged_says_where() {
     assert!(read(&cut, Format::Docx).unwrap_err().to_string().contains("ends too early"));
     let other = made::zip(&[("word/other.xml", b"<a/>")]);
     assert!(read(&other, Format::Docx).unwrap_err().to_string().contains("word/document.xml"));
-    assert_eq!(code(b"PK\x03\x04 nothing more", Format::Docx), "broken");
+    assert_eq!(code(b"PK\x03\x04 nothing more", Format::Docx), Code::Broken);
 }
 
 #[test]
 fn a_truncated_docx_is_broken() {
     let whole = fixture::bytes("en.docx");
     for tenth in 1..10 {
-        assert_eq!(code(&whole[..whole.len() * tenth / 10], Format::Docx), "broken");
+        assert_eq!(code(&whole[..whole.len() * tenth / 10], Format::Docx), Code::Broken);
     }
 }
 
 #[test]
 fn deeply_nested_xml_is_refused() {
     let deep = "<w:sdt>".repeat(100_000) + &"</w:sdt>".repeat(100_000);
-    assert_eq!(code(&made::docx(&deep), Format::Docx), "too-large");
+    assert_eq!(code(&made::docx(&deep), Format::Docx), Code::TooLarge);
 }
 
 #[test]
@@ -217,7 +218,7 @@ fn floods_of_what_html_is_made_of_are_read_in_time() {
 fn a_table_whose_rows_would_be_filled_up_beyond_the_limit_is_refused() {
     let wide =
         format!("<table><tr>{}</tr>{}</table>", "<td>x".repeat(20_000), "<tr><td>y".repeat(20_000));
-    assert_eq!(read_in_time(wide.as_bytes(), Format::Html).unwrap_err().code(), "too-large");
+    assert_eq!(read_in_time(wide.as_bytes(), Format::Html).unwrap_err().code(), Code::TooLarge);
 }
 
 #[test]
@@ -225,7 +226,7 @@ fn a_docx_with_300_000_attributes_on_an_element_is_refused_in_time() {
     let flood: String = (0..300_000).map(|n| format!(" a{n}=\"1\"")).collect();
     let flooded = made::docx(&format!("<w:p{flood}><w:r><w:t>x</w:t></w:r></w:p>"));
     let error = read_in_time(&flooded, Format::Docx).unwrap_err();
-    assert_eq!(error.code(), "broken");
+    assert_eq!(error.code(), Code::Broken);
     assert!(error.to_string().contains("more than 1000 attributes"), "{error}");
 }
 
@@ -298,9 +299,9 @@ fn a_text_over_its_limit_is_refused_in_every_format() {
 fn a_file_over_its_limit_and_an_empty_one_are_refused() {
     let mut limits = Limits::default();
     limits.bytes_max = 3;
-    assert_eq!(extract(b"four", Format::Text, &limits).unwrap_err().code(), "too-large");
+    assert_eq!(extract(b"four", Format::Text, &limits).unwrap_err().code(), Code::TooLarge);
     for format in Format::ALL {
         assert_eq!(read(b"", format).unwrap_err(), Error::EmptyFile);
     }
-    assert_eq!(code(b" \n\t\r\n", Format::Text), "no-text");
+    assert_eq!(code(b" \n\t\r\n", Format::Text), Code::NoText);
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use keyward_engine::{Code, Coded};
 use keyward_extract::{Error, Format, Limits, Sandbox, extract};
 
 use crate::{fixture, made};
@@ -60,7 +61,7 @@ async fn a_child_that_does_not_speak_as_agreed_is_named() {
     for (mode, problem) in [("fail", "something is missing"), ("silence", "not understood")] {
         let sandbox = sandbox().args([mode]);
         let error = sandbox.extract(Bytes::from_static(b"x"), Format::Text).await.unwrap_err();
-        assert_eq!(error.code(), "sandbox");
+        assert_eq!(error.code(), Code::Sandbox);
         assert!(error.to_string().contains(problem), "{error}");
     }
     let missing = Sandbox::new("/nowhere/at/all");
@@ -84,6 +85,6 @@ async fn a_file_over_the_limit_starts_no_child() {
     limits.bytes_max = 2;
     let sandbox = Sandbox::new("/nowhere").limits(limits);
     let error = sandbox.extract(Bytes::from_static(b"abc"), Format::Text).await.unwrap_err();
-    assert_eq!(error.code(), "too-large");
+    assert_eq!(error.code(), Code::TooLarge);
     assert_eq!(sandbox.extract(Bytes::new(), Format::Text).await, Err(Error::EmptyFile));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Commit, Engine, Entry, Store, Tier};
+use keyward_engine::{Code, Coded, Commit, Engine, Entry, Store, Tier};
 use keyward_locks::{Change, Locks, Mode, Options, Request, Result, Root, Target, Tried};
 use keyward_memory::Memory;
 use keyward_testkit::{Fault, Faults, FaultyEngine, VirtualClock, When};
@@ -252,7 +252,7 @@ async fn a_write_that_lands_late_does_not_undo_the_holders_next_one() {
     let engine = FaultyEngine::new(memory, Faults::script([(2, Fault::Late(Duration::MAX))]));
     let guard = take(&root(&engine, 1), "a").await;
     let write = |n| guard.commit(Commit::new().put(key("k"), number(n)));
-    assert_eq!(write(1).await.unwrap_err().code(), "outcome-unknown");
+    assert_eq!(write(1).await.unwrap_err().code(), Code::OutcomeUnknown);
     assert!(write(2).await.unwrap().is_applied());
     let landed = engine.land().await;
     assert!(matches!(&landed[..], [Ok(outcome)] if !outcome.is_applied()), "{landed:?}");
@@ -270,7 +270,7 @@ async fn a_write_that_lands_late_does_not_undo_what_a_guard_below_has_written() 
     let engine = FaultyEngine::new(memory, Faults::script([(2, Fault::Late(Duration::MAX))]));
     let coarse = take(&root(&engine, 1), "a").await;
     let lost = coarse.commit(Commit::new().put(key("k"), number(1))).await;
-    assert_eq!(lost.unwrap_err().code(), "outcome-unknown");
+    assert_eq!(lost.unwrap_err().code(), Code::OutcomeUnknown);
     let below = [path("a:b")];
     let fine = coarse.descend(&below, Mode::Exclusive, &Request::default()).await.unwrap();
     assert!(fine.commit(Commit::new().put(key("k"), number(2))).await.unwrap().is_applied());

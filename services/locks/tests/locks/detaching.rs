@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Commit, Engine, Outcome, Store};
+use keyward_engine::{Code, Coded, Commit, Engine, Outcome, Store};
 use keyward_locks::{Error, Locks, Loss, Mode, Options, Request, Result, Target, Ticket, Tried};
 use keyward_memory::Memory;
 use keyward_stores::{Place, on_engines, on_every_engine};
@@ -105,7 +105,7 @@ async fn a_lock_below_is_asked_for_by_ticket(place: Place) {
     let asked = page(&theirs).ask(&[path("a:b")], Mode::Exclusive, &below).await.unwrap();
     let Tried::Granted(fine) = asked else { panic!("it is the owner's own") };
     let above = page(&theirs).ask(&[path("")], Mode::Exclusive, &below).await;
-    assert_eq!(above.unwrap_err().code(), "would-deadlock");
+    assert_eq!(above.unwrap_err().code(), Code::WouldDeadlock);
     fine.release().await.unwrap();
     ours.release(&ticket).await.unwrap();
     let gone = theirs.under(&ticket, Request::default()).await;
@@ -128,13 +128,13 @@ async fn a_request_asked_again_by_its_name_is_the_same_grant(place: Place) {
     assert_eq!(first.token(), second.token());
     assert_eq!(ask(&theirs, "a").await.unwrap().token(), first.token());
     assert_eq!(page(&ours).list().await.unwrap().holders.len(), 1);
-    assert_eq!(ask(&theirs, "b").await.unwrap_err().code(), "id-taken");
+    assert_eq!(ask(&theirs, "b").await.unwrap_err().code(), Code::IdTaken);
     theirs.release(&second).await.unwrap();
     assert_eq!(page(&ours).list().await.unwrap().holders, []);
     for bad in ["", &"x".repeat(Request::NAME_BYTES_MAX + 1)] {
         let request = Request::default().named(bad);
         let refused = page(&ours).ask(&[path("a")], Mode::Exclusive, &request).await;
-        assert_eq!(refused.unwrap_err().code(), "invalid");
+        assert_eq!(refused.unwrap_err().code(), Code::Invalid);
     }
 }
 
@@ -189,7 +189,7 @@ async fn a_commit_depends_on_a_ticket(place: Place) {
     let later = locks.outrun(&ticket).await.unwrap();
     assert_eq!(locks.outrun(&ticket).await.unwrap(), later, "its answer may be lost");
     assert_eq!(write(&ticket, 3).await, Outcome::Conflicted { failed: vec![0] });
-    assert_eq!(locks.refused(&ticket).await.code(), "old-ticket");
+    assert_eq!(locks.refused(&ticket).await.code(), Code::OldTicket);
     assert!(write(&later, 4).await.is_applied());
     locks.renew(&ticket).await.unwrap();
 
@@ -205,7 +205,7 @@ async fn a_commit_depends_on_a_ticket(place: Place) {
 async fn a_fence_is_refused_where_commits_have_one_key(place: Place) {
     let locks = locks(&place).await;
     let ticket = take(&page(&locks), "a").await.detach();
-    assert_eq!(locks.fence(&ticket).unwrap_err().code(), "unsupported");
+    assert_eq!(locks.fence(&ticket).unwrap_err().code(), Code::Unsupported);
     assert_eq!(locks.outrun(&ticket).await.unwrap(), ticket);
     locks.release(&ticket).await.unwrap();
 }
@@ -242,7 +242,7 @@ async fn a_write_that_lands_late_is_refused_after_the_ticket_was_outrun() {
         commit.checks.push(locks.fence(ticket).unwrap());
         locks.store().commit(commit).await
     };
-    assert_eq!(write(&ticket, 1).await.unwrap_err().kind().code(), "outcome-unknown");
+    assert_eq!(write(&ticket, 1).await.unwrap_err().kind().code(), Code::OutcomeUnknown);
     let ticket = locks.outrun(&ticket).await.unwrap();
     assert!(write(&ticket, 2).await.unwrap().is_applied());
     let landed = engine.land().await;

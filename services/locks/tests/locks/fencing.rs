@@ -1,6 +1,6 @@
 //! Writes of those who lost their lock.
 
-use keyward_engine::{Commit, Expect, Json, Outcome, Put, Tier};
+use keyward_engine::{Code, Coded, Commit, Expect, Json, Outcome, Put, Tier};
 use keyward_locks::{Change, Error, Guard, Mode, Request, Result, Target, Updated};
 use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
 
@@ -143,11 +143,11 @@ async fn a_commit_is_refused_with_what_to_use_instead(place: Place) {
     let root = page(&locks(&place).await);
     let guard = take(&root, "policies").await;
     let refused = guard.commit(Commit::new().put(key("k"), number(1))).await.unwrap_err();
-    assert_eq!(refused.code(), "unsupported");
+    assert_eq!(refused.code(), Code::Unsupported);
     assert!(refused.to_string().contains("use update"), "{refused}");
     let asked = [path("issues")];
     let shared = root.acquire(&asked, Mode::Shared, &Request::default()).await.unwrap();
-    assert_eq!(shared.update(&key("k"), increment).await.unwrap_err().code(), "invalid");
+    assert_eq!(shared.update(&key("k"), increment).await.unwrap_err().code(), Code::Invalid);
 }
 
 async fn a_reader_that_wrote_nothing_is_still_safe_from_the_holder_before(place: Place) {
@@ -192,5 +192,5 @@ async fn locks_are_refused_where_nothing_can_be_compared(place: Place) {
     let store = place.store().await;
     assert_eq!(store.capabilities().tier(), Tier::Advisory);
     let refused = keyward_locks::Locks::new(store, keyward_engine::SystemClock, Default::default());
-    assert_eq!(refused.unwrap_err().code(), "unsupported");
+    assert_eq!(refused.unwrap_err().code(), Code::Unsupported);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use keyward_engine::{Json, Put, Store, Tier};
+use keyward_engine::{Code, Coded, Json, Put, Store, Tier};
 use keyward_locks::{Error, Life, LockPath, Locks, Loss, Mode, Request, Target, Tried, Wanted};
 use keyward_memory::{Memory, Options as MemoryOptions};
 use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
@@ -98,7 +98,7 @@ async fn several_paths_are_taken_together_or_not_at_all(place: Place) {
     assert!(try_take(&root, "policies:1:fr", Mode::Exclusive).await.is_none());
     together.release().await.unwrap();
     let none = root.acquire(&[], Mode::Exclusive, &Request::default()).await;
-    assert_eq!(none.unwrap_err().code(), "invalid");
+    assert_eq!(none.unwrap_err().code(), Code::Invalid);
 }
 
 async fn locks_of_several_roots_are_taken_in_one_order(place: Place) {
@@ -232,7 +232,7 @@ async fn the_list_says_who_holds_what(place: Place) {
         assert_eq!(rest.roots, [key("a:b:c"), key("page:7")]);
         assert_eq!([&first.roots[..], &second.roots[..]].concat(), rest.roots);
     } else {
-        assert_eq!(locks.roots(None, 10).await.unwrap_err().code(), "unsupported");
+        assert_eq!(locks.roots(None, 10).await.unwrap_err().code(), Code::Unsupported);
     }
     other.release().await.unwrap();
     guard.release().await.unwrap();
@@ -286,8 +286,8 @@ async fn a_foreign_value_at_the_root_is_left_alone(place: Place) {
     }
     let newer = Put::new(Json::parse(r#"{"keyward":"locks","format":2}"#).unwrap());
     locks.store().put(key("page:8"), newer).await.unwrap();
-    assert_eq!(root.list().await.unwrap_err().code(), "corrupt");
-    assert_eq!(locks.root(key("lock:x")).unwrap_err().code(), "invalid");
+    assert_eq!(root.list().await.unwrap_err().code(), Code::Corrupt);
+    assert_eq!(locks.root(key("lock:x")).unwrap_err().code(), Code::Invalid);
 }
 
 async fn a_catalog_that_was_deleted_gives_no_token_twice_while_a_lock_is_held(place: Place) {

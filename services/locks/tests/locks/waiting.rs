@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use keyward_engine::{Engine, Store, Tier, WatchSupport};
+use keyward_engine::{Coded, Engine, Store, Tier, WatchSupport};
 use keyward_locks::{Error, Guard, Locks, Loss, Mode, Options, Request, Root};
 use keyward_memory::Memory;
 use keyward_testkit::{Faults, FaultyEngine, VirtualClock};

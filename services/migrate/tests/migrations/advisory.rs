@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use keyward_engine::{Code, Coded};
 use keyward_migrate::{Edit, State};
 use keyward_stores::{Kind, Place};
 
@@ -55,7 +56,7 @@ async fn what_could_undo_the_work_of_others_is_refused() {
     let mut change = edits(vec![Edit::Set("title".parse().unwrap(), json(r#""new""#))]);
     let migrating = migrator(&before, place.clock());
     let refused = migrating.transform("notes", "edits", &mut change, |_| ()).await.unwrap_err();
-    assert_eq!(refused.code(), "refused");
+    assert_eq!(refused.code(), Code::Refused);
     assert!(refused.to_string().contains("the last writer wins"), "{refused}");
     let moved = indexed().replace("user:{user}:notes:{note}", "user:{user}:papers:{note}");
     let after = open(&place, &moved).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use keyward_engine::{Clock, Store};
+use keyward_engine::{Clock, Code, Coded, Store};
 use keyward_memory::{Memory, Options};
 use keyward_migrate::{Definition, Migrator, Phase, Source, State};
 use keyward_records::{Draft, Records, Ttl};
@@ -133,7 +133,7 @@ async fn what_cannot_move_is_told_and_stays(place: Place) {
         rekey("notes:", NEW, &[]),
     ] {
         let refused = migrator(&after, place.clock()).run(wrong, |_| ()).await.unwrap_err();
-        assert_eq!(refused.code(), "refused");
+        assert_eq!(refused.code(), Code::Refused);
     }
     assert_eq!(migrator(&after, place.clock()).history().await.unwrap().len(), 1);
 }

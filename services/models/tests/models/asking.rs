@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use keyward_engine::{Code, Coded};
 use keyward_models::{Asked, Error, Models, Options, Provider, Request, Scripted, framed};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -149,8 +150,8 @@ async fn what_cannot_be_asked_is_refused_before_it_is() {
     let models = Models::new(scripted.clone(), Options::default(), SEED);
     let long = Request { prompt: "x".repeat(Request::BYTES_MAX), ..question() };
     let odd = Request { schema: Some(json!({ "type": "nothing" })), ..question() };
-    assert_eq!(models.text(&long).await.unwrap_err().code(), "model-request-invalid");
-    assert_eq!(models.json::<Value>(&odd).await.unwrap_err().code(), "model-request-invalid");
+    assert_eq!(models.text(&long).await.unwrap_err().code(), Code::ModelRequestInvalid);
+    assert_eq!(models.json::<Value>(&odd).await.unwrap_err().code(), Code::ModelRequestInvalid);
     assert_eq!(scripted.calls(), 0);
 }
 
@@ -194,7 +195,7 @@ async fn an_answer_that_fails_a_check_is_asked_for_again_within_its_budget() {
     let scripted = counting();
     let models = Models::new(scripted.clone(), Options::default(), SEED);
     let failed = models.checked_json::<Value>(&question(), 2, check).await.unwrap_err();
-    assert_eq!((failed.code(), scripted.calls()), ("model-malformed", 3));
+    assert_eq!((failed.code(), scripted.calls()), (Code::ModelMalformed, 3));
     assert!(failed.to_string().contains("2 is not three"), "{failed}");
 }
 

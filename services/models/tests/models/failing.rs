@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use keyward_engine::{Code, Coded};
 use keyward_models::{Error, Models};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -58,11 +59,15 @@ async fn when_to_ask_again_is_told_to_the_caller() {
 async fn a_refusal_is_shown_in_the_providers_words_and_not_repeated() {
     for speaker in ALL {
         for (status, code, hint) in [
-            (400, "model-request-invalid", "the provider refuses the request (400): "),
-            (401, "model-refused", "the provider refuses the API key (401): set [models] api_key"),
-            (403, "model-refused", "the provider does not allow this to the key (403): "),
-            (404, "model-request-invalid", "check [models] model and base_url: "),
-            (413, "model-request-invalid", "the provider refuses the request (413): "),
+            (400, Code::ModelRequestInvalid, "the provider refuses the request (400): "),
+            (
+                401,
+                Code::ModelRefused,
+                "the provider refuses the API key (401): set [models] api_key",
+            ),
+            (403, Code::ModelRefused, "the provider does not allow this to the key (403): "),
+            (404, Code::ModelRequestInvalid, "check [models] model and base_url: "),
+            (413, Code::ModelRequestInvalid, "the provider refuses the request (413): "),
         ] {
             let stage = speaker.stage([Reply::Say(status, (speaker.error)("because"))]).await;
             let error = stage.models.text(&question()).await.unwrap_err();
@@ -100,7 +105,7 @@ async fn a_redirect_is_not_followed() {
         let to = elsewhere.server.url.clone();
         let stage = speaker.stage([Reply::Head(307, "location", to)]).await;
         let error = stage.models.text(&question()).await.unwrap_err();
-        assert_eq!(error.code(), "model-request-invalid");
+        assert_eq!(error.code(), Code::ModelRequestInvalid);
         assert!(error.to_string().contains("set [models] base_url"), "{error}");
         assert_eq!(elsewhere.server.seen().len(), 0);
     }
@@ -122,7 +127,7 @@ async fn an_answer_without_an_end_is_given_up_at_a_size() {
     let replies = [Reply::Text(200, padded(BYTES_MAX)), Reply::Text(200, padded(BYTES_MAX + 1))];
     let stage = speaker.stage(replies).await;
     assert_eq!(stage.models.text(&question()).await.unwrap().0, "Three.");
-    assert_eq!(stage.models.text(&question()).await.unwrap_err().code(), "model-too-large");
+    assert_eq!(stage.models.text(&question()).await.unwrap_err().code(), Code::ModelTooLarge);
 }
 
 #[tokio::test]

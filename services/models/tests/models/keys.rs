@@ -1,5 +1,6 @@
 //! The key goes to the provider, and nowhere else.
 
+use keyward_engine::{Code, Coded};
 use keyward_models::{Models, Secret, Settings};
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ async fn a_key_is_read_when_it_is_used_so_that_it_can_change() {
     settings.api_key = Some(Secret::File(path.clone()));
     let models = Models::open(&settings, SEED).unwrap();
     let error = models.text(&counted()).await.unwrap_err();
-    assert_eq!(error.code(), "model-unset");
+    assert_eq!(error.code(), Code::ModelUnset);
     assert!(error.to_string().contains("the key in "), "{error}");
     for key in ["one", "two"] {
         keyward_testkit::write_secret(&path, key).unwrap();

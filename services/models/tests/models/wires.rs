@@ -1,5 +1,6 @@
 //! What is sent to the providers, and what is understood of their answers.
 
+use keyward_engine::{Code, Coded};
 use keyward_models::{Error, Request};
 use serde_json::{Value, json};
 
@@ -178,7 +179,7 @@ async fn an_answer_that_ended_for_an_unknown_reason_is_not_trusted() {
     for speaker in ALL {
         let stage = speaker.stage([Reply::Say(200, (speaker.odd)())]).await;
         let error = stage.models.text(&question()).await.unwrap_err();
-        assert_eq!(error.code(), "model-malformed", "{} {error}", speaker.provider);
+        assert_eq!(error.code(), Code::ModelMalformed, "{} {error}", speaker.provider);
     }
 }
 
@@ -188,7 +189,7 @@ async fn a_wire_that_makes_no_sense_is_malformed_and_not_asked_again() {
         for nonsense in ["", "<html>", "{", "[]", "{\"choices\":[],\"candidates\":[]}"] {
             let stage = speaker.stage([Reply::Text(200, nonsense.to_owned())]).await;
             let error = stage.models.text(&question()).await.unwrap_err();
-            assert_eq!(error.code(), "model-malformed", "{} {nonsense}", speaker.provider);
+            assert_eq!(error.code(), Code::ModelMalformed, "{} {nonsense}", speaker.provider);
             assert_eq!(stage.server.seen().len(), 1);
         }
     }
@@ -209,7 +210,7 @@ async fn an_answer_that_does_not_fit_is_shown_to_the_model_once() {
 
         let stage = speaker.stage([say("three"), say(r#"{"n":null}"#)]).await;
         let error = stage.models.json::<Value>(&counted()).await.unwrap_err();
-        assert_eq!(error.code(), "model-malformed");
+        assert_eq!(error.code(), Code::ModelMalformed);
         assert!(error.to_string().contains("at /n"), "{error}");
         assert_eq!(stage.server.seen().len(), 2, "{}", speaker.provider);
     }
@@ -281,7 +282,7 @@ async fn without_a_key_none_is_sent() {
 #[tokio::test]
 async fn settings_without_a_provider_ask_nobody() {
     let error = keyward_models::Models::open(&Default::default(), SEED).unwrap_err();
-    assert_eq!(error.code(), "model-unset");
+    assert_eq!(error.code(), Code::ModelUnset);
     let mut settings = speaker("ollama").settings("http://user:word@127.0.0.1/");
     let error = keyward_models::Models::open(&settings, SEED).unwrap_err();
     assert!(error.to_string().starts_with("set [models] base_url"), "{error}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Json, Scan, Store};
+use keyward_engine::{Code, Coded, Json, Scan, Store};
 use keyward_key::KeyRange;
 use keyward_memory::Memory;
 use keyward_queue::{
@@ -162,7 +162,7 @@ async fn a_lost_answer_and_then_no_store_leave_the_outcome_unknown() {
         let faults = std::iter::once(lost).chain((1..100).map(|call| (call, Fault::Fail)));
         let setting = Setting::new(Faults::script(faults));
         let refused = setting.queue(setting.engine.clone()).enqueue(message("1")).await;
-        assert_eq!(refused.unwrap_err().code(), "outcome-unknown");
+        assert_eq!(refused.unwrap_err().code(), Code::OutcomeUnknown);
     }
     for first in [When::Before, When::After] {
         let lost = (0, Fault::Unanswered(first));
@@ -170,6 +170,6 @@ async fn a_lost_answer_and_then_no_store_leave_the_outcome_unknown() {
         let setting = Setting::new(Faults::script(faults));
         let jobs = setting.jobs(setting.engine.clone());
         let refused = jobs.submit("q", json("1"), JobOptions::default()).await;
-        assert_eq!(refused.unwrap_err().code(), "outcome-unknown");
+        assert_eq!(refused.unwrap_err().code(), Code::OutcomeUnknown);
     }
 }

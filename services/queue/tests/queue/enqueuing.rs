@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use keyward_engine::{Commit, Expect, Put};
+use keyward_engine::{Code, Coded, Commit, Expect, Put};
 use keyward_key::Key;
 use keyward_queue::{Ended, Enqueued, Queue};
 use keyward_stores::{Place, on_databases, on_every_engine};
@@ -59,10 +59,10 @@ async fn an_id_with_other_content_is_refused(place: Place) {
     queue.enqueue(message("1").id("a")).await.unwrap();
     for other in [message("2").id("a"), message("1").id("a").version("v")] {
         let refused = queue.enqueue(other).await.unwrap_err();
-        assert_eq!(refused.code(), "id-taken");
+        assert_eq!(refused.code(), Code::IdTaken);
     }
     for id in [String::new(), "x".repeat(501)] {
-        assert_eq!(queue.enqueue(message("1").id(id)).await.unwrap_err().code(), "bad-message");
+        assert_eq!(queue.enqueue(message("1").id(id)).await.unwrap_err().code(), Code::BadMessage);
     }
     assert_eq!(one(queue).await.payload().as_str(), "1");
 }
@@ -131,10 +131,10 @@ async fn a_batch_is_enqueued_whole_or_not_at_all(place: Place) {
     let Fixture { queue, .. } = &Fixture::new(place).await;
     queue.enqueue(message("1").id("a")).await.unwrap();
     let batch = vec![message("1"), message("2").id("a"), message("3")];
-    assert_eq!(queue.enqueue_all(batch).await.unwrap_err().code(), "id-taken");
+    assert_eq!(queue.enqueue_all(batch).await.unwrap_err().code(), Code::IdTaken);
     assert_eq!(queue.stats().await.unwrap().ready.count, 1);
     let too_many = vec![message("1"); Queue::ENQUEUE_MAX + 1];
-    assert_eq!(queue.enqueue_all(too_many).await.unwrap_err().code(), "bad-message");
+    assert_eq!(queue.enqueue_all(too_many).await.unwrap_err().code(), Code::BadMessage);
     let most = vec![message("1"); Queue::ENQUEUE_MAX];
     assert_eq!(queue.enqueue_all(most).await.unwrap().len(), Queue::ENQUEUE_MAX);
 }

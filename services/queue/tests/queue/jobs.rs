@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use keyward_engine::{Json, WatchSupport};
+use keyward_engine::{Code, Coded, Json, WatchSupport};
 use keyward_memory::Memory;
 use keyward_queue::{
     Cancelled, Ended, Error, Failure, JobOptions, Jobs, Requeued, Status, Submitted, Worker,
@@ -74,7 +74,7 @@ async fn a_job_submitted_again_is_a_duplicate(place: Place) {
     assert_eq!(again().await, Submitted::Duplicate { id: "j".into() });
     for (queue, payload) in [("q", "2"), ("r", "1")] {
         let refused = jobs.submit(queue, json(payload), options()).await.unwrap_err();
-        assert_eq!(refused.code(), "id-taken");
+        assert_eq!(refused.code(), Code::IdTaken);
     }
     one(&fixture.queue).await.complete(Some(json("9"))).await.unwrap();
     // Also when it is done.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use keyward_engine::{Clock, Limits, Put, Store};
+use keyward_engine::{Clock, Code, Coded, Limits, Put, Store};
 use keyward_key::Key;
 use keyward_memory::Memory;
 use keyward_queue::{Ended, Failure, Message, Options, Places, Queue, Worker, WorkerOptions};
@@ -34,7 +34,7 @@ async fn whatever_can_be_enqueued_can_be_claimed_and_fail() {
     let queue = queue(&store, &clock);
     let mut size = 8_000;
     while let Err(refused) = queue.enqueue(text(size).id("large")).await {
-        assert_eq!(refused.code(), "limit-exceeded");
+        assert_eq!(refused.code(), Code::LimitExceeded);
         size -= 1;
     }
     assert!(size > 6_000, "{size}");

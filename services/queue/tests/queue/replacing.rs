@@ -1,5 +1,6 @@
 //! A newer version takes the place of an older one, and the registry's rows.
 
+use keyward_engine::{Code, Coded};
 use keyward_key::Key;
 use keyward_queue::{Ended, Enqueued, Failure, Message, Options, Places, Queue};
 use keyward_stores::{Place, on_every_engine};
@@ -71,5 +72,5 @@ async fn a_queue_keeps_its_rows_where_it_is_told_and_as_it_is_told(place: Place)
     attempt.fail(Failure::permanent("no such file")).await.unwrap();
     assert_eq!(fixture.keys("dead-letter").await, ["dead-letter:학칙"]);
     let refused = queue.enqueue(Message::new(json("[1]"))).await.unwrap_err();
-    assert_eq!(refused.code(), "bad-message");
+    assert_eq!(refused.code(), Code::BadMessage);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::Store;
+use keyward_engine::{Code, Coded, Store};
 use keyward_memory::Memory;
 use keyward_queue::{
     Activity, Claimant, Ended, Failure, JobOptions, Jobs, Progress, Queue, Status, Ticket,
@@ -129,7 +129,7 @@ async fn signs_of_life_keep_to_the_lease_of_the_claimant(place: Place) {
     let too_long = "x".repeat(400);
     let claimant = Claimant { holder: Some(too_long), lease: Some(Duration::ZERO) };
     let refused = fixture.queue.claim_as(&claimant, 1).await.unwrap_err();
-    assert_eq!(refused.code(), "unsupported");
+    assert_eq!(refused.code(), Code::Unsupported);
 }
 
 /// A process that ends a job by its ticket, on an engine where something goes wrong.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use keyward_engine::{Json, Scan, Tier};
+use keyward_engine::{Code, Coded, Json, Scan, Tier};
 use keyward_key::{Bindings, Key, KeyRange};
 use keyward_records::{Caller, Draft, Query, Records, Space};
 use keyward_schema::{IndexKind, Schema};
@@ -199,7 +199,7 @@ impl Victim {
         let found = people.query(&mail).await;
         match people.guarantee() {
             // Where others may have the same, asking would tell of them.
-            Tier::Advisory => assert_eq!(found.unwrap_err().code(), "bad-query"),
+            Tier::Advisory => assert_eq!(found.unwrap_err().code(), Code::BadQuery),
             _ => assert_eq!(found.unwrap().records.len(), 1),
         }
     }

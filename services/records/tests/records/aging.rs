@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use keyward_engine::{Code, Coded};
 use keyward_records::{Query, Ttl};
 use keyward_stores::{Place, on_engines};
 
@@ -70,5 +71,5 @@ async fn a_life_of_ones_own(place: Place) {
     assert!(sessions.get(&key).await.unwrap().is_some());
     assert_eq!(all(&sessions, Query::index("by_device")).await, ["s1"]);
     let never = sessions.put(&key, draft("{}").ttl(Ttl::After(Duration::ZERO))).await;
-    assert_eq!(never.unwrap_err().code(), "invalid");
+    assert_eq!(never.unwrap_err().code(), Code::Invalid);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Engine, Store, Tier};
+use keyward_engine::{Code, Coded, Engine, Store, Tier};
 use keyward_records::{Caller, Next, Precondition, Record, Ttl, Update, Written};
 use keyward_stores::{Place, on_engines, on_every_engine};
 use keyward_testkit::{Faults, FaultyEngine};
@@ -52,10 +52,10 @@ async fn all_or_none_change_by_functions(place: Place) {
     assert!(matches!(written[1], Written::Conflicted { current: Some(_) }), "{written:?}");
     assert_eq!(notes.get(&own(&notes, "new")).await.unwrap(), None);
     let twice = vec![Update::new(own(&notes, "n"), voted), Update::new(own(&notes, "n"), voted)];
-    assert_eq!(notes.apply_together(twice).await.unwrap_err().code(), "bad-change");
+    assert_eq!(notes.apply_together(twice).await.unwrap_err().code(), Code::BadChange);
     let bob = fixture.space("notes", "bob");
     let foreign = bob.apply(Update::new(own(&notes, "there"), voted)).await;
-    assert_eq!(foreign.unwrap_err().code(), "forbidden");
+    assert_eq!(foreign.unwrap_err().code(), Code::Forbidden);
 }
 
 /// Another writer comes between reading and writing.

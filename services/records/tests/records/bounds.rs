@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keyward_engine::Tier;
+use keyward_engine::{Code, Coded, Tier};
 use keyward_key::Bindings;
 use keyward_records::geo::{BoundingBox, Circle, Point};
 use keyward_records::{Caller, Filter, Listing, Near, Query, Within};
@@ -118,5 +118,5 @@ async fn a_page_of_a_listing_costs_no_more_than_its_budget() {
         assert!(pages > 5);
     }
     let none = tasks.list(&Listing::new(Bindings::new()).budget(0)).await;
-    assert_eq!(none.unwrap_err().code(), "bad-query");
+    assert_eq!(none.unwrap_err().code(), Code::BadQuery);
 }

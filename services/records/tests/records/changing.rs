@@ -1,5 +1,6 @@
 //! Putting, merging, updating, deleting.
 
+use keyward_engine::{Code, Coded};
 use keyward_records::{Caller, Draft, Error, Merge, Operation, Precondition, Written};
 use keyward_stores::{Place, on_databases, on_engines, on_every_engine};
 
@@ -77,7 +78,7 @@ async fn a_batch_is_all_or_nothing(place: Place) {
         Operation::Delete(own(&notes, "n1"), Precondition::Any),
         Operation::Delete(own(&notes, "n1"), Precondition::Any),
     ];
-    assert_eq!(notes.together(twice).await.unwrap_err().code(), "bad-change");
+    assert_eq!(notes.together(twice).await.unwrap_err().code(), Code::BadChange);
 }
 
 async fn an_update_keeps_metadata_and_runs_again_after_a_race(place: Place) {
@@ -145,7 +146,7 @@ async fn a_unique_value_changes_hands_in_one_commit(place: Place) {
     assert!(both("a@x", "b@x").await.unwrap().iter().all(Written::is_accepted));
     assert!(both("b@x", "a@x").await.unwrap().iter().all(Written::is_accepted));
     let clash = both("c@x", "c@x").await.unwrap_err();
-    assert_eq!(clash.code(), "unique-clash");
+    assert_eq!(clash.code(), Code::UniqueClash);
     let found = operator.query(&keyward_records::Query::index("email").equal("a@x")).await.unwrap();
     assert_eq!(crate::fixture::ids(&found.records), ["bob"]);
 }

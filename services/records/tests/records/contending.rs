@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use keyward_engine::{
-    BoxFuture, Capabilities, Commit, Engine, Entry, Outcome, Page, Result, Scan, Stats, Store, Tier,
+    BoxFuture, Capabilities, Code, Coded, Commit, Engine, Entry, Outcome, Page, Result, Scan,
+    Stats, Store, Tier,
 };
 use keyward_key::Key;
 use keyward_memory::{Memory, Options};
@@ -61,7 +62,7 @@ async fn refused(conflicts: u32) -> (Duration, bool) {
     let began = Instant::now();
     let written = people.put(&key("user:ada"), draft(r#"{"email":"a"}"#)).await;
     if let Err(error) = &written {
-        assert_eq!(error.code(), "contended");
+        assert_eq!(error.code(), Code::Contended);
     }
     (began.elapsed(), written.is_ok())
 }
@@ -137,7 +138,7 @@ async fn making_an_index_waits_for_those_who_change_its_records_and_then_gives_u
             // from half of 1, 2, 4 and 8 ms up to all of them.
             true => assert!(took <= Duration::from_millis(15 + 4), "{took:?}"),
             false => {
-                assert_eq!(built.unwrap_err().code(), "contended");
+                assert_eq!(built.unwrap_err().code(), Code::Contended);
                 let bounds = Duration::from_secs(1)..Duration::from_secs(5);
                 assert!(bounds.contains(&took), "{took:?}");
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use keyward_engine::Tier;
+use keyward_engine::{Code, Coded, Tier};
 use keyward_key::Bindings;
 use keyward_records::geo::{BoundingBox, Circle, Point};
 use keyward_records::{Draft, Error, Filter, Near, Operation, Query, Space, Within, Written};
@@ -78,7 +78,7 @@ async fn a_query_that_ends_at_its_budget_goes_on_to_every_record_once(place: Pla
     assert_eq!(found, expected);
     assert!(empty > 0, "a page of 7 entries has a park at most each second time");
     let none = places.within(&Within::new("geo", area).budget(0)).await.unwrap_err();
-    assert_eq!(none.code(), "bad-query");
+    assert_eq!(none.code(), Code::BadQuery);
 }
 
 async fn a_search_for_the_nearest_that_needs_more_than_its_budget_is_refused(place: Place) {
@@ -86,7 +86,7 @@ async fn a_search_for_the_nearest_that_needs_more_than_its_budget_is_refused(pla
     let places = fixture.space("places", "ada");
     fill(&places, 200).await;
     let refused = places.near(&around(10_000.0).filter(nothing()).budget(50)).await.unwrap_err();
-    assert_eq!((refused.code(), refused.retryable()), ("too-expensive", false));
+    assert_eq!((refused.code(), refused.retryable()), (Code::TooExpensive, false));
     assert!(refused.hint().contains("smaller radius"), "{}", refused.hint());
     assert!(
         matches!(refused, Error::TooExpensive { entries: 1..=50, found: 0, limit: 100 }),
@@ -98,7 +98,7 @@ async fn a_search_for_the_nearest_that_needs_more_than_its_budget_is_refused(pla
     let all = places.near(&around(10_000.0).filter(parks()).budget(1_000)).await.unwrap();
     assert!(all.found.len() > 5 && all.next.is_none());
     let none = places.near(&around(1.0).budget(0)).await.unwrap_err();
-    assert_eq!(none.code(), "bad-query");
+    assert_eq!(none.code(), Code::BadQuery);
 }
 
 /// How often another task of the same thread runs while something is read.

@@ -1,6 +1,6 @@
 //! Listings and queries of a part of the keys.
 
-use keyward_engine::Tier;
+use keyward_engine::{Code, Coded, Tier};
 use keyward_key::Bindings;
 use keyward_records::{Caller, Filter, ListedItem, Listing, Query, Records};
 
@@ -50,7 +50,7 @@ async fn a_listing_shows_what_goes_on_with_a_text() {
         let Some(next) = page.next else { break };
         // A cursor of one beginning is none of another.
         let other = listing.clone().starting("y").after(Some(next.clone()));
-        assert_eq!(books.list(&other).await.unwrap_err().code(), "bad-cursor");
+        assert_eq!(books.list(&other).await.unwrap_err().code(), Code::BadCursor);
         listing = listing.after(Some(next));
     }
     assert_eq!(found, ["user:ada:books:a:x", "user:ada:books:a:xy"]);
@@ -78,7 +78,7 @@ async fn an_index_is_asked_for_a_part_of_the_keys() {
     assert_eq!(books.query(&scan).await.unwrap().records, answer.records);
     assert_eq!(ids(&books.query(&scan.clone().starting("xy")).await.unwrap().records), ["xy"]);
     let bobs = Query::index("by_state").among(Bindings::new().with("user", "bob"));
-    assert_eq!(books.query(&bobs).await.unwrap_err().code(), "forbidden");
+    assert_eq!(books.query(&bobs).await.unwrap_err().code(), Code::Forbidden);
     let nonsense = scan.among(Bindings::new());
-    assert_eq!(books.query(&nonsense).await.unwrap_err().code(), "bad-query");
+    assert_eq!(books.query(&nonsense).await.unwrap_err().code(), Code::BadQuery);
 }

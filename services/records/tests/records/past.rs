@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Store, Tier};
+use keyward_engine::{Code, Coded, Store, Tier};
 use keyward_key::Key;
 use keyward_records::{Caller, PastAct, Precondition, Space, Ttl, Written};
 use keyward_stores::{Place, on_databases, on_every_engine};
@@ -43,7 +43,7 @@ async fn the_last_versions_are_kept(place: Place) {
     assert_eq!(history[0].agent.as_deref(), Some("editor"));
     assert_eq!(pages.history(&key, Some(5), 10).await.unwrap().len(), 1);
     let bob = fixture.space("pages", "bob");
-    assert_eq!(bob.history(&key, None, 10).await.unwrap_err().code(), "forbidden");
+    assert_eq!(bob.history(&key, None, 10).await.unwrap_err().code(), Code::Forbidden);
 }
 
 async fn an_earlier_version_comes_back(place: Place) {
@@ -59,8 +59,11 @@ async fn an_earlier_version_comes_back(place: Place) {
     // Its entries come back with it, and what another record took meanwhile stays taken.
     put(&pages, "q", r#"{"slug":"two"}"#).await;
     let clash = pages.restore(&key, 2, Precondition::Any).await.unwrap_err();
-    assert_eq!(clash.code(), "unique-clash");
-    assert_eq!(pages.restore(&key, 9, Precondition::Any).await.unwrap_err().code(), "bad-change");
+    assert_eq!(clash.code(), Code::UniqueClash);
+    assert_eq!(
+        pages.restore(&key, 9, Precondition::Any).await.unwrap_err().code(),
+        Code::BadChange
+    );
     let other = own(&pages, "r");
     let put = pages.create(&other, draft(r#"{"slug":"three"}"#)).await.unwrap();
     assert!(put.is_accepted());
@@ -198,7 +201,7 @@ async fn a_key_whose_versions_do_not_fit_is_refused_with_the_reason() {
     put(&sessions, &"x".repeat(bytes_max - around), "{}").await;
     let long = own(&sessions, &"x".repeat(bytes_max - around + 1));
     let refused = sessions.put(&long, draft("{}")).await.unwrap_err();
-    assert_eq!(refused.code(), "bad-change");
+    assert_eq!(refused.code(), Code::BadChange);
     assert!(
         refused.to_string().contains("1 bytes too long for a space that keeps history"),
         "{refused}"

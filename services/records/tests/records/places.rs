@@ -1,6 +1,7 @@
 //! Places near a point and in a box, compared with looking at every one.
 
 use fastrand::Rng;
+use keyward_engine::{Code, Coded};
 use keyward_key::Bindings;
 use keyward_records::geo::{BoundingBox, Circle, Point, distance_m};
 use keyward_records::{Draft, Near, Operation, Space, Within};
@@ -97,10 +98,10 @@ async fn near_goes_on_where_a_page_ended(place: Place) {
     };
     let next = places.near(&near(20_000.0)).await.unwrap().next;
     let other = places.near(&near(19_000.0).after(next.clone())).await.unwrap_err();
-    assert_eq!(other.code(), "bad-cursor");
+    assert_eq!(other.code(), Code::BadCursor);
     let bob = fixture.space("places", "bob");
     let foreign = bob.near(&near(20_000.0).after(next)).await.unwrap_err();
-    assert_eq!(foreign.code(), "bad-cursor");
+    assert_eq!(foreign.code(), Code::BadCursor);
 }
 
 async fn within_finds_what_is_in_the_box(place: Place) {
@@ -148,5 +149,5 @@ async fn a_place_that_moves_is_found_where_it_is(place: Place) {
     assert!(places.near(&near(at(52.52, 13.405))).await.unwrap().found.is_empty());
     assert_eq!(places.near(&near(at(-33.0, 151.0))).await.unwrap().found.len(), 1);
     let wrong = places.near(&Near::new("none", Circle::new(at(0.0, 0.0), 1.0).unwrap())).await;
-    assert_eq!(wrong.unwrap_err().code(), "unknown-index");
+    assert_eq!(wrong.unwrap_err().code(), Code::UnknownIndex);
 }

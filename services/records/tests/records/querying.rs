@@ -1,5 +1,6 @@
 //! Asking indexes.
 
+use keyward_engine::{Code, Coded};
 use keyward_key::Bindings;
 use keyward_records::{Bound, Filter, Query, Span};
 use keyward_stores::{Place, on_engines};
@@ -126,7 +127,7 @@ async fn values_of_fields_are_not_asked_of_keys(place: Place) {
     let keys = || Query::key(Bindings::new());
     assert_eq!(all(&notes, keys()).await, ["n1"]);
     for query in [keys().equal("a"), keys().between("a", "b"), keys().prefix("a")] {
-        assert_eq!(notes.query(&query).await.unwrap_err().code(), "bad-query");
-        assert_eq!(notes.explain(&query).await.unwrap_err().code(), "bad-query");
+        assert_eq!(notes.query(&query).await.unwrap_err().code(), Code::BadQuery);
+        assert_eq!(notes.explain(&query).await.unwrap_err().code(), Code::BadQuery);
     }
 }

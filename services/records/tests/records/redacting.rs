@@ -1,5 +1,6 @@
 //! Earlier versions that must not say any more what they said.
 
+use keyward_engine::{Code, Coded};
 use keyward_records::{Caller, Precondition};
 use keyward_stores::{Place, on_every_engine};
 
@@ -44,7 +45,7 @@ async fn a_redacted_version_tells_who_and_when_and_not_what(place: Place) {
         assert!(!row.entry.unwrap().value.as_str().contains("hunter2"), "{}", row.key);
     }
     let bob = fixture.space("pages", "bob");
-    assert_eq!(bob.redact(&key, 2).await.unwrap_err().code(), "forbidden");
+    assert_eq!(bob.redact(&key, 2).await.unwrap_err().code(), Code::Forbidden);
 }
 
 async fn what_a_record_is_now_cannot_be_redacted(place: Place) {
@@ -52,8 +53,8 @@ async fn what_a_record_is_now_cannot_be_redacted(place: Place) {
     let pages = fixture.space("pages", "ada");
     let key = own(&pages, "p");
     put(&pages, "p", SECRET).await;
-    assert_eq!(pages.redact(&key, 1).await.unwrap_err().code(), "bad-change");
-    assert_eq!(pages.redact(&key, 2).await.unwrap_err().code(), "bad-change");
+    assert_eq!(pages.redact(&key, 1).await.unwrap_err().code(), Code::BadChange);
+    assert_eq!(pages.redact(&key, 2).await.unwrap_err().code(), Code::BadChange);
     let _ = pages.delete(&key, Precondition::Any).await.unwrap();
     // That it was deleted says nothing that could be taken.
     assert!(!pages.redact(&key, 2).await.unwrap());
@@ -80,7 +81,7 @@ async fn a_redacted_version_cannot_be_restored(place: Place) {
         }
         Ok(keyward_records::Next::new(value.clone()))
     });
-    assert_eq!(outcome.await.unwrap_err().code(), "bad-change");
+    assert_eq!(outcome.await.unwrap_err().code(), Code::BadChange);
     let record = pages.get(&key).await.unwrap().unwrap();
     assert_eq!(record.value.as_str(), r#"{"slug":"t"}"#);
     let again = pages.restore(&key, 1, Precondition::Any).await.unwrap_err();

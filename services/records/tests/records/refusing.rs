@@ -1,6 +1,6 @@
 //! Bad input: a clear error with a code and a hint, and nothing changed.
 
-use keyward_engine::{Scan, Store};
+use keyward_engine::{Code, Coded, Scan, Store};
 use keyward_key::KeyRange;
 use keyward_records::{Draft, Error, Filter, Query, Result};
 use keyward_stores::{Place, on_databases, on_every_engine};
@@ -15,7 +15,7 @@ async fn dump(store: &Store) -> String {
     format!("{:?}", page.rows)
 }
 
-fn refused<T: std::fmt::Debug>(result: Result<T>, code: &str, says: &str) {
+fn refused<T: std::fmt::Debug>(result: Result<T>, code: Code, says: &str) {
     let error = result.unwrap_err();
     assert_eq!(error.code(), code, "{error}");
     assert!(error.to_string().contains(says), "{error}");
@@ -31,43 +31,43 @@ async fn bad_input_is_refused_and_changes_nothing(place: Place) {
     let before = dump(fixture.store()).await;
     let note = own(&notes, "n1");
 
-    refused(notes.put(&note, draft(r#"{"text":"no title"}"#)).await, "schema-mismatch", "title");
-    refused(notes.put(&note, draft(r#"{"title":7}"#)).await, "schema-mismatch", "/title");
+    refused(notes.put(&note, draft(r#"{"text":"no title"}"#)).await, Code::SchemaMismatch, "title");
+    refused(notes.put(&note, draft(r#"{"title":7}"#)).await, Code::SchemaMismatch, "/title");
     let long = format!(r#"{{"title":["{}"]}}"#, "é".repeat(50_000));
     let error = notes.put(&note, draft(&long)).await.unwrap_err();
-    assert_eq!(error.code(), "schema-mismatch");
+    assert_eq!(error.code(), Code::SchemaMismatch);
     assert!(error.to_string().contains("[\"é") && error.to_string().len() < 500, "{error}");
     refused(
         pages.put(&own(&pages, "p2"), draft(r#"{"slug":"one"}"#)).await,
-        "unique-clash",
+        Code::UniqueClash,
         "slug",
     );
     let due = r#"{"title":"x","folder":"f","due":"2026-13-01T00:00:00Z"}"#;
-    refused(notes.put(&note, draft(due)).await, "schema-mismatch", "/due");
+    refused(notes.put(&note, draft(due)).await, Code::SchemaMismatch, "/due");
     let long = format!(r#"{{"title":"{}"}}"#, "x".repeat(5_000));
-    refused(notes.put(&note, draft(&long)).await, "unindexable", "by_title");
+    refused(notes.put(&note, draft(&long)).await, Code::Unindexable, "by_title");
     let reserved = draft(r#"{"title":"x"}"#).with_metadata(json(r#"{"$keyward":1}"#));
-    refused(notes.put(&note, reserved).await, "bad-change", "$keyward");
-    refused(notes.put(&key("user:ada:other:n1"), draft("{}")).await, "key-mismatch", "notes");
+    refused(notes.put(&note, reserved).await, Code::BadChange, "$keyward");
+    refused(notes.put(&key("user:ada:other:n1"), draft("{}")).await, Code::KeyMismatch, "notes");
     let editor = keyward_records::Caller::user("e").with_role("editor");
     let templates = fixture.records.space("templates", &editor).unwrap();
     let large = Draft::new(json(&format!("\"{}\"", "x".repeat(200))));
-    refused(templates.put(&key("shared:templates:t"), large).await, "value-too-large", "100");
+    refused(templates.put(&key("shared:templates:t"), large).await, Code::ValueTooLarge, "100");
 
-    refused(notes.query(&Query::index("by_colour")).await, "unknown-index", "by_title");
-    refused(notes.query(&Query::index("by_title").limit(0)).await, "bad-query", "limit");
-    refused(notes.query(&Query::index("by_title").limit(5_000)).await, "bad-query", "1000");
-    refused(notes.query(&Query::index("by_votes").equal("many")).await, "bad-query", "votes");
+    refused(notes.query(&Query::index("by_colour")).await, Code::UnknownIndex, "by_title");
+    refused(notes.query(&Query::index("by_title").limit(0)).await, Code::BadQuery, "limit");
+    refused(notes.query(&Query::index("by_title").limit(5_000)).await, Code::BadQuery, "1000");
+    refused(notes.query(&Query::index("by_votes").equal("many")).await, Code::BadQuery, "votes");
     refused(
         notes.query(&Query::index("by_title").equal("a").equal("b")).await,
-        "bad-query",
+        Code::BadQuery,
         "field",
     );
     let filter = Filter::parse(r#"{"title":"one"}"#).unwrap();
     let scan = Query::key(keyward_key::Bindings::new()).filter(filter);
-    refused(notes.query(&scan).await, "needs-scan", "notes");
+    refused(notes.query(&scan).await, Code::NeedsScan, "notes");
     assert_eq!(notes.query(&scan.allow_scan()).await.unwrap().records.len(), 1);
-    refused(fixture.records.space("nots", notes.caller()), "unknown-space", "notes");
+    refused(fixture.records.space("nots", notes.caller()), Code::UnknownSpace, "notes");
     assert_eq!(dump(fixture.store()).await, before);
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyward_engine::{
-    Commit, Engine, Error as StoreError, ErrorKind, Expect, Limits, Put, Scan, Store, Tier,
+    Code, Coded, Commit, Engine, Error as StoreError, ErrorKind, Expect, Limits, Put, Scan, Store,
+    Tier,
 };
 use keyward_key::{Key, KeyRange};
 use keyward_records::{
@@ -139,7 +140,7 @@ async fn a_change_that_comes_to_nothing_leaves_the_rider_undone(place: Place) {
     let together = riding.together(several).await.unwrap();
     assert!(!together[1].is_accepted());
     let invalid = riding.put(&n1, draft(r#"{"title":7}"#)).await.unwrap_err();
-    assert_eq!(invalid.code(), "schema-mismatch");
+    assert_eq!(invalid.code(), Code::SchemaMismatch);
     assert_eq!(dump(fixture.store()).await, before);
 }
 
@@ -175,7 +176,7 @@ async fn a_refused_rider_is_told_and_nothing_is_changed(place: Place) {
     assert_eq!(refused_checks(riding.together(several).await), [1]);
     assert_eq!(dump(store).await, before);
     let error = riding.put(&ada, email("c")).await.unwrap_err();
-    assert_eq!((error.code(), error.retryable()), ("rider-refused", false));
+    assert_eq!((error.code(), error.retryable()), (Code::RiderRefused, false));
     assert!(error.to_string().contains("number 1"), "{error}");
 }
 
@@ -202,7 +203,7 @@ async fn what_a_rider_must_not_touch_is_refused(place: Place) {
         (Commit::new().check(key("system:catalog"), Expect::Absent), "precondition"),
     ] {
         let error = templates.clone().with_rider(rider).put(&t, draft("2")).await.unwrap_err();
-        assert_eq!(error.code(), "bad-change", "{error}");
+        assert_eq!(error.code(), Code::BadChange, "{error}");
         assert!(error.to_string().contains(says), "{error}");
     }
     let together = vec![
@@ -210,10 +211,10 @@ async fn what_a_rider_must_not_touch_is_refused(place: Place) {
         Operation::Merge(t.clone(), merge("{}"), Precondition::Any),
     ];
     let error = templates.clone().with_rider(set(&t)).together(together).await.unwrap_err();
-    assert_eq!(error.code(), "bad-change", "{error}");
+    assert_eq!(error.code(), Code::BadChange, "{error}");
     let notes = fixture.space("notes", "ada").with_rider(once("m:moving"));
     let moved = notes.relocate(&own(&notes, "a"), &notes, &own(&notes, "b")).await.unwrap_err();
-    assert_eq!(moved.code(), "bad-change", "{moved}");
+    assert_eq!(moved.code(), Code::BadChange, "{moved}");
     let twice = set(&key("m:a")).delete(key("m:a"));
     let error = templates.clone().with_rider(twice).put(&t, draft("2")).await.unwrap_err();
     assert_eq!(store_kind(&error), Some(ErrorKind::Invalid), "{error}");

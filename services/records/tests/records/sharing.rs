@@ -1,6 +1,6 @@
 //! Who sees what: owners, everybody, and what owners share.
 
-use keyward_engine::Tier;
+use keyward_engine::{Code, Coded, Tier};
 use keyward_records::{Caller, Filter, Merge, Precondition, Query, Record};
 use keyward_stores::{Place, on_engines};
 
@@ -21,16 +21,19 @@ async fn a_users_records_are_theirs_alone(place: Place) {
     let (ada, bob) = (fixture.space("notes", "ada"), fixture.space("notes", "bob"));
     put(&ada, "n1", r#"{"title":"mine"}"#).await;
     let foreign = own(&ada, "n1");
-    assert_eq!(bob.get(&foreign).await.unwrap_err().code(), "forbidden");
-    assert_eq!(bob.put(&foreign, draft(r#"{"title":"x"}"#)).await.unwrap_err().code(), "forbidden");
+    assert_eq!(bob.get(&foreign).await.unwrap_err().code(), Code::Forbidden);
+    assert_eq!(
+        bob.put(&foreign, draft(r#"{"title":"x"}"#)).await.unwrap_err().code(),
+        Code::Forbidden
+    );
     let nobody = fixture.records.space("notes", &Caller::anonymous()).unwrap();
-    assert_eq!(nobody.get(&foreign).await.unwrap_err().code(), "forbidden");
+    assert_eq!(nobody.get(&foreign).await.unwrap_err().code(), Code::Forbidden);
     let query = Query::index("by_title").owner("ada");
-    assert_eq!(bob.query(&query).await.unwrap_err().code(), "forbidden");
+    assert_eq!(bob.query(&query).await.unwrap_err().code(), Code::Forbidden);
     let operator = fixture.records.space("notes", &Caller::operator()).unwrap();
     fixture.place.clock().advance(std::time::Duration::from_secs(2));
     assert_eq!(ids(&operator.query(&query).await.unwrap().records), ["n1"]);
-    assert_eq!(bob.get(&key("system:catalog")).await.unwrap_err().code(), "key-mismatch");
+    assert_eq!(bob.get(&key("system:catalog")).await.unwrap_err().code(), Code::KeyMismatch);
 }
 
 async fn what_is_shared_is_found_by_everybody_and_no_more_than_that(place: Place) {
@@ -62,10 +65,10 @@ async fn what_is_shared_is_found_by_everybody_and_no_more_than_that(place: Place
     let strangers = fixture.space("notes", "bob").key(values.with("note", "n1"));
     assert!(strangers.is_err(), "another user's key of a space that is not shared");
     // Whoever shows records as they are stored, and whoever asks for the past, is refused.
-    assert_eq!(bob.admit_read(&seen.key).unwrap_err().code(), "forbidden");
-    assert_eq!(bob.history(&seen.key, None, 1).await.unwrap_err().code(), "forbidden");
+    assert_eq!(bob.admit_read(&seen.key).unwrap_err().code(), Code::Forbidden);
+    assert_eq!(bob.history(&seen.key, None, 1).await.unwrap_err().code(), Code::Forbidden);
     let touch = bob.update(&seen.key, |_| Ok(None)).await;
-    assert_eq!(touch.unwrap_err().code(), "forbidden");
+    assert_eq!(touch.unwrap_err().code(), Code::Forbidden);
     // What is not shared cannot be asked for either.
     let asking = Filter::parse(r#"{"draft":{"exists":true}}"#).unwrap();
     let query = Query::index("recent").filter(asking);
@@ -92,7 +95,7 @@ async fn a_role_is_needed_where_one_is_asked_for(place: Place) {
     let reader = fixture.space("templates", "ada");
     let template = key("shared:templates:welcome");
     let refused = reader.put(&template, draft("1")).await.unwrap_err();
-    assert_eq!(refused.code(), "forbidden");
+    assert_eq!(refused.code(), Code::Forbidden);
     assert!(refused.to_string().contains("editor"), "{refused}");
     let editor = Caller::user("bob").with_role("editor");
     let editor = fixture.records.space("templates", &editor).unwrap();
@@ -121,13 +124,13 @@ async fn who_may_only_write_is_not_shown_what_is_there() {
     assert!(writer.put(&id, draft(r#"{"a":1}"#)).await.unwrap().is_accepted());
     let part = Merge::new(json(r#"{"b":2}"#));
     assert!(writer.merge(&id, part, Precondition::Any).await.unwrap().is_accepted());
-    assert_eq!(writer.get(&id).await.unwrap_err().code(), "forbidden");
+    assert_eq!(writer.get(&id).await.unwrap_err().code(), Code::Forbidden);
     let mut shown = None;
     let mut show = |record: Option<&Record>| {
         shown = record.cloned();
         Ok(None)
     };
-    assert_eq!(writer.update(&id, &mut show).await.unwrap_err().code(), "forbidden");
+    assert_eq!(writer.update(&id, &mut show).await.unwrap_err().code(), Code::Forbidden);
     assert!(both.update(&id, &mut show).await.unwrap().is_accepted());
     assert_eq!(shown.unwrap().value.as_str(), r#"{"a":1,"b":2}"#);
 }
@@ -160,8 +163,8 @@ async fn without_a_shared_index_or_a_role_nothing_of_others_is_read() {
     let letters = open(&memory, &clock, &shared).space("letters", &ada).unwrap();
     let letter = draft(r#"{"to":"bob","text":"secret"}"#);
     assert!(letters.put(&id, letter).await.unwrap().is_accepted());
-    assert_eq!(read(LETTERS, bob.clone()).await.unwrap_err().code(), "forbidden");
-    assert_eq!(read(&shared, Caller::user("bob")).await.unwrap_err().code(), "forbidden");
+    assert_eq!(read(LETTERS, bob.clone()).await.unwrap_err().code(), Code::Forbidden);
+    assert_eq!(read(&shared, Caller::user("bob")).await.unwrap_err().code(), Code::Forbidden);
     // Others who read it do not prolong its life.
     clock.advance(std::time::Duration::from_secs(3_000));
     let seen = read(&shared, bob).await.unwrap().unwrap();

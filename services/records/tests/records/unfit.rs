@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Put, Store, Tier};
+use keyward_engine::{Code, Coded, Put, Store, Tier};
 use keyward_records::{Caller, Precondition, Query, Written};
 use keyward_testkit::{Faults, FaultyEngine, When};
 
@@ -59,7 +59,7 @@ async fn a_raw_value_can_be_corrected_and_removed(tier: Tier) {
     clock.advance(Duration::from_secs(2));
     // A value that an index cannot take is still refused where it is new.
     let refused = tasks.put(&key("shared:tasks:b"), draft(r#"{"due":"soon"}"#)).await;
-    assert_eq!(refused.unwrap_err().code(), "unindexable");
+    assert_eq!(refused.unwrap_err().code(), Code::Unindexable);
     assert!(tasks.put(&key("shared:tasks:b"), draft(right)).await.unwrap().is_accepted());
     let removed = tasks.delete(&key("shared:tasks:c"), Precondition::Any).await.unwrap();
     assert_eq!(removed, Written::Removed);

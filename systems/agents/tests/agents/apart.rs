@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 use keyward_agents::{Actor, Document, Namespace, Patch, Search, UserData};
-use keyward_engine::{Entry, Scan};
+use keyward_engine::{Code, Coded, Entry, Scan};
 use keyward_key::{Key, KeyRange};
 use keyward_records::{Caller, Filter, Precondition};
 use keyward_stores::{Place, on_engines};
@@ -31,12 +31,12 @@ async fn users_with_colons_are_apart(place: Place) {
     assert_eq!(crate::fixture::namespaces(&fixture.user("a"), 1).await, ["b:games", "games"]);
     assert_eq!(crate::fixture::namespaces(&fixture.user("a:b"), 1).await, ["games"]);
     let nobody = fixture.user("");
-    assert_eq!(nobody.use_namespace("games").unwrap_err().code(), "invalid");
-    assert_eq!(nobody.list_namespaces(None, 1).await.unwrap_err().code(), "invalid");
-    assert_eq!(fixture.agents.caller(&Caller::operator()).unwrap_err().code(), "invalid");
+    assert_eq!(nobody.use_namespace("games").unwrap_err().code(), Code::Invalid);
+    assert_eq!(nobody.list_namespaces(None, 1).await.unwrap_err().code(), Code::Invalid);
+    assert_eq!(fixture.agents.caller(&Caller::operator()).unwrap_err().code(), Code::Invalid);
     let games = fixture.user("a").use_namespace("games").unwrap();
-    assert_eq!(games.get("").await.unwrap_err().code(), "invalid");
-    assert_eq!(fixture.user("a").use_namespace("").unwrap_err().code(), "invalid");
+    assert_eq!(games.get("").await.unwrap_err().code(), Code::Invalid);
+    assert_eq!(fixture.user("a").use_namespace("").unwrap_err().code(), Code::Invalid);
 }
 
 async fn everything_of_a_user_is_handed_out_and_removed(place: Place) {
@@ -203,7 +203,10 @@ async fn a_document_of_another_user_is_never_taken() {
         ),
     ] {
         let documents = Document::parse_all(&text).unwrap();
-        assert_eq!(fixture.user("bob").import(documents).await.unwrap_err().code(), "bad-document");
+        assert_eq!(
+            fixture.user("bob").import(documents).await.unwrap_err().code(),
+            Code::BadDocument
+        );
     }
 }
 
@@ -216,9 +219,9 @@ async fn records_of_entries_are_read_like_others_and_written_by_nobody_else() {
     let key = "agents:ada:notes:k".parse().unwrap();
     assert!(space.get(&key).await.unwrap().is_some());
     let draft = keyward_records::Draft::new(json("7"));
-    assert_eq!(space.put(&key, draft).await.unwrap_err().code(), "forbidden");
+    assert_eq!(space.put(&key, draft).await.unwrap_err().code(), Code::Forbidden);
     let deleted = space.delete(&key, Precondition::Any).await;
-    assert_eq!(deleted.unwrap_err().code(), "forbidden");
+    assert_eq!(deleted.unwrap_err().code(), Code::Forbidden);
     // As a caller with roles of their own.
     let notes = fixture.agents.caller(&ada.with_role("editor")).unwrap();
     put(&notes.use_namespace("notes").unwrap(), "k", "2").await;
@@ -249,7 +252,7 @@ write_roles = ["writer"]
             None => assert!(has, "{reads} {writes}"),
             Some(error) => {
                 assert!(!has, "{reads} {writes}: {error}");
-                assert_eq!(error.code(), "forbidden");
+                assert_eq!(error.code(), Code::Forbidden);
             }
         };
         refused(writes, notes.configure(settings).await.err());

@@ -1,7 +1,7 @@
 //! What is too large, too deep or too many.
 
 use keyward_agents::{Actor, Agents, Error, Options, Patch, declare};
-use keyward_engine::{Limits, Store, Tier};
+use keyward_engine::{Code, Coded, Limits, Store, Tier};
 use keyward_memory::Memory;
 use keyward_records::Records;
 use keyward_schema::Schema;
@@ -21,17 +21,20 @@ async fn a_value_of_a_mebibyte_fits_and_no_more(place: Place) {
     let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
     put(&notes, "k", &text(1 << 20)).await;
     let large = notes.set("k", set(&text((1 << 20) + 1))).await.unwrap_err();
-    assert_eq!(large.code(), "value-too-large");
+    assert_eq!(large.code(), Code::ValueTooLarge);
     assert!(large.to_string().contains("1048577 bytes"), "{large}");
     let many = vec![("a".to_owned(), set("1")), ("b".to_owned(), set(&text((1 << 20) + 1)))];
-    assert_eq!(notes.set_many(many).await.unwrap_err().code(), "value-too-large");
+    assert_eq!(notes.set_many(many).await.unwrap_err().code(), Code::ValueTooLarge);
     assert_eq!(notes.get("a").await.unwrap(), None);
     // What a patch would make of it counts too.
     put(&notes, "o", &format!(r#"{{"a":{}}}"#, text(1 << 19))).await;
     let more = Patch::new().value(json(&format!(r#"{{"b":{}}}"#, text(1 << 19))));
-    assert_eq!(notes.patch("o", more).await.unwrap_err().code(), "value-too-large");
+    assert_eq!(notes.patch("o", more).await.unwrap_err().code(), Code::ValueTooLarge);
     let metadata = json(&format!(r#"{{"m":{}}}"#, text(64 << 10)));
-    assert_eq!(notes.set("m", set("1").metadata(metadata)).await.unwrap_err().code(), "bad-change");
+    assert_eq!(
+        notes.set("m", set("1").metadata(metadata)).await.unwrap_err().code(),
+        Code::BadChange
+    );
 }
 
 #[tokio::test]
@@ -45,7 +48,7 @@ async fn ids_and_keys_that_could_not_be_kept_are_refused_at_once() {
     assert!(long.to_string().contains("1 bytes too long"), "{long}");
     for actor in [Actor::agent("x".repeat(257)), Actor::agent("a").in_run("x".repeat(257))] {
         let refused = fixture.agents.user("ada", actor).use_namespace("notes").unwrap_err();
-        assert_eq!(refused.code(), "invalid");
+        assert_eq!(refused.code(), Code::Invalid);
     }
     // A log line with a key that does not fit is lost, and keeps nothing else from being written.
     let user = "u".repeat(bytes_max - 60);
@@ -72,7 +75,7 @@ async fn nesting_has_a_bound_that_documents_keep() {
     assert!(deep.to_string().contains("nested 61 deep; at most 60"), "{deep}");
     let options = Options { depth_max: 61, ..Options::default() };
     let store = Store::new(Memory::new());
-    assert_eq!(Agents::alone(store, options, TestClock::new()).unwrap_err().code(), "invalid");
+    assert_eq!(Agents::alone(store, options, TestClock::new()).unwrap_err().code(), Code::Invalid);
 }
 
 #[tokio::test]
@@ -84,7 +87,7 @@ async fn what_does_not_fit_one_commit_is_refused_and_nothing_is_set() {
     let agents = Agents::alone(store.with_limits(limits), Options::default(), clock).unwrap();
     let notes = agents.user("ada", Actor::nobody()).use_namespace("notes").unwrap();
     let entries = |n: usize| (0..n).map(|n| (n.to_string(), set("1"))).collect::<Vec<_>>();
-    assert_eq!(notes.set_many(entries(30)).await.unwrap_err().code(), "limit-exceeded");
+    assert_eq!(notes.set_many(entries(30)).await.unwrap_err().code(), Code::LimitExceeded);
     assert_eq!(notes.count("").await.unwrap(), 0);
     assert_eq!(notes.set_many(entries(20)).await.unwrap().len(), 20);
     // Clearing takes as many as fit.
@@ -117,7 +120,7 @@ fn a_space_that_cannot_hold_entries_is_told() {
         let schema =
             format!("[stores.app]\n[spaces.{space}]\nkey = '{key}'\nownership = '{ownership}'\n");
         let refused = open(&schema, Tier::Atomic).unwrap_err();
-        assert_eq!(refused.code(), "unknown-space", "{key}");
+        assert_eq!(refused.code(), Code::UnknownSpace, "{key}");
     }
     let own = "[stores.app]\n[spaces.agent_data_store]\nownership = 'user'\n\
                key = 'data:{user}:in:{namespace}:{key}'\nttl = '1h'\n";

@@ -1,7 +1,7 @@
 //! Entries as documents.
 
 use keyward_agents::{Actor, Document, DocumentReader, Error, Incoming, UserData};
-use keyward_engine::Json;
+use keyward_engine::{Code, Coded, Json};
 use keyward_stores::{Place, on_engines};
 use serde_json::Value;
 
@@ -158,7 +158,7 @@ async fn a_document_that_does_not_fit_is_refused_with_the_reason(place: Place) {
     ] {
         let good = format!(r#"{{"_id":"ada:default:aw==","_rev":"1-abc","value":1,{times}}}"#);
         let bad = Document::parse_all(&format!("{good}\n{{{fields},{times}}}")).unwrap_err();
-        assert_eq!(bad.code(), "bad-document");
+        assert_eq!(bad.code(), Code::BadDocument);
         let told = bad.to_string();
         assert!(told.contains("document 2") && told.contains(reason), "{fields}: {told}");
     }
@@ -299,13 +299,21 @@ async fn documents_before_one_that_no_index_takes_are_there_and_none_after_it(pl
     let text = due("sam", "s1", "1") + &due("sam", "s2", "2") + &due("sam", "s3", bad);
     let text = text + &due("sam", "s4", "4");
     let error = reach("sam").unwrap().import_read(incoming(&text)).await.unwrap_err();
-    assert_eq!((error.document(), error.code()), (Some((3, Some(3))), "unindexable"), "{error}");
+    assert_eq!(
+        (error.document(), error.code()),
+        (Some((3, Some(3))), Code::Unindexable),
+        "{error}"
+    );
     assert!(matches!(error, Error::Partly { done: 2, .. }), "{error}");
     assert_eq!(of("sam").await, ["s1", "s2"]);
     let text = due("ada", "m1", "1") + &due("bob", "m2", bad) + &due("ada", "m3", "3");
     let text = text + &due("cy", "m4", "4");
     let error = agents.import_all_users(incoming(&text), reach).await.unwrap_err();
-    assert_eq!((error.document(), error.code()), (Some((2, Some(2))), "unindexable"), "{error}");
+    assert_eq!(
+        (error.document(), error.code()),
+        (Some((2, Some(2))), Code::Unindexable),
+        "{error}"
+    );
     assert!(matches!(error, Error::Partly { done: 1, .. }), "{error}");
     for (user, expected) in [("ada", &["m1"][..]), ("bob", &[]), ("cy", &[])] {
         assert_eq!(of(user).await, expected, "{user}");
@@ -321,7 +329,11 @@ async fn documents_before_one_whose_unique_value_is_taken_are_there_and_none_aft
     let slug = |key: &str, slug: &str| line("ada", key, &format!(r#"{{"slug":"{slug}"}}"#));
     let text = slug("a", "x") + &slug("b", "y") + &slug("c", "x") + &slug("d", "z");
     let error = ada.import_read(incoming(&text)).await.unwrap_err();
-    assert_eq!((error.document(), error.code()), (Some((3, Some(3))), "unique-clash"), "{error}");
+    assert_eq!(
+        (error.document(), error.code()),
+        (Some((3, Some(3))), Code::UniqueClash),
+        "{error}"
+    );
     assert!(matches!(error, Error::Partly { done: 2, .. }), "{error}");
     assert_eq!(keys(&ada.use_namespace("n").unwrap(), "", 100).await, ["a", "b"]);
     agents.close().await.unwrap();

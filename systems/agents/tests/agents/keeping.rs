@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use keyward_agents::{Actor, Patch};
-use keyward_engine::Version;
+use keyward_engine::{Code, Coded, Version};
 use keyward_records::{Precondition, Written};
 use keyward_stores::{Place, on_engines};
 
@@ -85,7 +85,7 @@ async fn metadata_is_merged_and_only_a_patch_removes(place: Place) {
     assert_eq!(nothing, Written::Unchanged { version: None });
     assert_eq!(notes.get("absent").await.unwrap(), None);
     let wrong = notes.set("k", set("1").metadata(json("[1]"))).await.unwrap_err();
-    assert_eq!(wrong.code(), "bad-change");
+    assert_eq!(wrong.code(), Code::BadChange);
 }
 
 async fn values_come_back_as_they_were_written(place: Place) {
@@ -151,6 +151,6 @@ async fn several_entries_are_set_and_read_together(place: Place) {
     assert_eq!(values, [Some("19"), None, Some("1"), Some("0")]);
     assert_eq!(notes.set_many(Vec::new()).await.unwrap(), []);
     let many = notes.set_many(entries(1_001)).await.unwrap_err();
-    assert_eq!((many.code(), many.to_string().contains("1001")), ("limit-exceeded", true));
+    assert_eq!((many.code(), many.to_string().contains("1001")), (Code::LimitExceeded, true));
     assert_eq!(notes.count("").await.unwrap(), 20);
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use keyward_agents::{Actor, Life, Namespace, Patch, Settings};
+use keyward_engine::{Code, Coded};
 use keyward_stores::{Place, on_engines};
 
 use crate::fixture::{Fixture, json, put, set};
@@ -49,7 +50,7 @@ async fn an_entry_ends_when_it_was_told_to(place: Place) {
     assert!(!is_there(&cache, "sliding").await);
     assert!(is_there(&cache, "never").await);
     let zero = cache.set("zero", set("1").ttl(Duration::ZERO)).await.unwrap_err();
-    assert_eq!(zero.code(), "invalid");
+    assert_eq!(zero.code(), Code::Invalid);
 }
 
 async fn a_namespace_says_how_long_its_entries_live(place: Place) {
@@ -84,7 +85,7 @@ async fn a_namespace_says_how_long_its_entries_live(place: Place) {
     cache.configure(Settings::default()).await.unwrap();
     assert_eq!(others.settings().await.unwrap(), Settings::default());
     let nonsense = Settings { sliding: true, ..Settings::default() };
-    assert_eq!(cache.configure(nonsense).await.unwrap_err().code(), "invalid");
+    assert_eq!(cache.configure(nonsense).await.unwrap_err().code(), Code::Invalid);
 }
 
 async fn ttl_seconds_are_honoured_where_the_namespace_asks_for_it(place: Place) {
@@ -111,7 +112,7 @@ async fn ttl_seconds_are_honoured_where_the_namespace_asks_for_it(place: Place) 
     assert!(is_there(&cache, "for ever").await && is_there(&plain, "repos").await);
     for wrong in [r#"{"ttl_seconds":0}"#, r#"{"ttl_seconds":"3600"}"#] {
         let wrong = cache.set("repos", set("1").metadata(json(wrong))).await.unwrap_err();
-        assert_eq!(wrong.code(), "bad-change");
+        assert_eq!(wrong.code(), Code::BadChange);
     }
     assert!(!is_there(&cache, "repos").await);
 }

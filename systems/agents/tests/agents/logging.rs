@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyward_agents::{Actor, Agents, LoggedOperation, Options, Set, UserData};
-use keyward_engine::{Json, Store, Version};
+use keyward_engine::{Code, Coded, Json, Store, Version};
 use keyward_records::{Precondition, Written};
 use keyward_stores::{Place, on_engines};
 use keyward_testkit::{Faults, FaultyEngine, Rates};
@@ -107,9 +107,9 @@ async fn a_run_is_logged_in_the_order_of_time(place: Place) {
     assert!(all(&again.user("bob", Actor::nobody()), "r:1").await.is_empty());
     let page = ada.operations("r:1", None, 1).await.unwrap();
     let stolen = ada.operations("r2", page.next.clone(), 1).await.unwrap_err();
-    assert_eq!(stolen.code(), "bad-cursor");
+    assert_eq!(stolen.code(), Code::BadCursor);
     let bob = fixture.agents.user("bob", Actor::nobody());
-    assert_eq!(bob.operations("r:1", page.next, 1).await.unwrap_err().code(), "bad-cursor");
+    assert_eq!(bob.operations("r:1", page.next, 1).await.unwrap_err().code(), Code::BadCursor);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use keyward_agents::Actor;
+use keyward_engine::{Code, Coded};
 use keyward_records::{PastAct, Precondition};
 use keyward_stores::{Place, on_every_engine};
 
@@ -75,14 +76,14 @@ async fn an_earlier_version_is_restored_as_it_was_and_updated_now(place: Place) 
         ("2", "2026-01-01T00:00:00.000000Z")
     );
     assert!(!notes.restore("k", 1, Precondition::Absent).await.unwrap().is_accepted());
-    assert_eq!(notes.restore("k", 4, Precondition::Any).await.unwrap_err().code(), "bad-change");
+    assert_eq!(notes.restore("k", 4, Precondition::Any).await.unwrap_err().code(), Code::BadChange);
 }
 
 async fn a_version_is_redacted_for_good(place: Place) {
     let fixture = Fixture::new(place).await;
     let notes = fixture.namespace("notes");
     put(&notes, "k", r#""hunter2""#).await;
-    assert_eq!(notes.redact("k", 1).await.unwrap_err().code(), "bad-change");
+    assert_eq!(notes.redact("k", 1).await.unwrap_err().code(), Code::BadChange);
     put(&notes, "k", r#""***""#).await;
     assert!(notes.redact("k", 1).await.unwrap());
     let past = notes.history("k", None, 10).await.unwrap();

@@ -1,6 +1,7 @@
 //! Documents read from what programs write, as it arrives.
 
 use keyward_agents::{DocumentReader, Result};
+use keyward_engine::{Code, Coded};
 use proptest::prelude::*;
 
 const BYTES_MAX: usize = 1 << 20;
@@ -175,7 +176,7 @@ fn a_document_is_held_up_to_its_bound_and_the_rest_is_not() {
         assert_eq!(reader.held_bytes(), 0);
     }
     let error = reader.push(plain("ada", "a", "10").as_bytes(), &mut found).unwrap_err();
-    assert_eq!(error.code(), "limit-exceeded");
+    assert_eq!(error.code(), Code::LimitExceeded);
     assert_eq!(error.document(), Some((1_001, Some(1_001))));
     assert_eq!(found.len(), 1_000);
 }
@@ -186,7 +187,7 @@ fn documents_of_other_users_are_refused_where_one_is_expected() {
     let mut found = Vec::new();
     let input = [plain("ada", "a", "1"), plain("bob", "b", "2")].join("\n");
     let error = reader.push(input.as_bytes(), &mut found).unwrap_err();
-    assert_eq!(error.code(), "bad-document");
+    assert_eq!(error.code(), Code::BadDocument);
     let said = "document 2 (line 2) cannot be imported: it belongs to user \"bob\", not \"ada\"";
     assert_eq!(error.to_string(), said);
     assert_eq!(found.len(), 1);

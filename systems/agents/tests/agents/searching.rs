@@ -1,6 +1,7 @@
 //! Entries that fulfil conditions.
 
 use keyward_agents::{Agents, Found, Namespace, Search};
+use keyward_engine::{Code, Coded};
 use keyward_records::Filter;
 use keyward_stores::{Place, on_engines};
 
@@ -102,7 +103,7 @@ async fn entries_are_found_by_fields_with_and_without_an_index(place: Place) {
     assert!(everywhere.entries.iter().all(|entry| entry.user == "ada"));
     assert_eq!(everywhere.entries[19].namespace, "tasks:old");
     let wrong = ada.search(&search(r#"{"status":"done"}"#)).await.unwrap_err();
-    assert_eq!(wrong.code(), "invalid");
+    assert_eq!(wrong.code(), Code::Invalid);
     // A page that ends for its budget goes on.
     let few = search(r#"{"value.n":29}"#).budget(10);
     let first = plain.namespace("tasks").search(&few).await.unwrap();

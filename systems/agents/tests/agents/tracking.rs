@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use keyward_agents::{Actor, Agents, Namespace, Options};
-use keyward_engine::{Json, Store, Tier};
+use keyward_engine::{Code, Coded, Json, Store, Tier};
 use keyward_memory::Memory;
 use keyward_stores::{Place, on_engines};
 use keyward_testkit::{Fault, Faults, FaultyEngine, TestClock, When};
@@ -289,7 +289,7 @@ async fn a_row_that_makes_no_sense_is_told_and_written_anew() {
     let nonsense = keyward_engine::Put::new(Json::parse("7").unwrap());
     Store::new(memory).put(row, nonsense).await.unwrap();
     assert!(notes.get("k").await.unwrap().is_some());
-    assert_eq!(notes.entry("k").await.unwrap_err().code(), "corrupt");
+    assert_eq!(notes.entry("k").await.unwrap_err().code(), Code::Corrupt);
     // The next flush writes it anew.
     agents.flush().await.unwrap();
     assert_eq!(notes.entry("k").await.unwrap().unwrap().access.count, 3);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keyward_engine::{Commit, Error as StoreError, ErrorKind, Expect, Outcome, Put};
+use keyward_engine::{Coded, Commit, Error as StoreError, ErrorKind, Expect, Outcome, Put};
 use keyward_key::Key;
 use keyward_locks::{Error as LockError, Guard};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use keyward_engine::{BoxFuture, Commit, ErrorKind, Expect, Outcome, Put};
+use keyward_engine::{BoxFuture, Coded, Commit, ErrorKind, Expect, Outcome, Put};
 use keyward_locks::{Error as LockError, Guard, LockPath, Mode, Request, Who};
 
 use super::edit::Edit;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use keyward_agreements::{Annotation, Change, Issue, NewIssue, Result, Severity, State, What};
-use keyward_engine::{Engine, Store};
+use keyward_engine::{Coded, Engine, Store};
 use keyward_locks::{Mode, Options};
 use keyward_memory::Memory;
 use keyward_testkit::{Fault, Faults, FaultyEngine, VirtualClock, When};

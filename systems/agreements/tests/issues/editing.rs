@@ -3,7 +3,7 @@
 use keyward_agreements::{
     Annotation, Archived, By, Error, Filter, IssueId, NewIssue, Severity, Sort, State, What,
 };
-use keyward_engine::{Json, Put};
+use keyward_engine::{Code, Coded, Json, Put};
 use keyward_key::Key;
 use keyward_locks::Mode;
 use keyward_stores::{Place, on_every_engine};
@@ -68,7 +68,7 @@ async fn an_archived_issue_refuses_everything_but_to_be_brought_back(place: Plac
         issues.transition(id, State::Active, &bob()).await,
     ] {
         let error = refused.unwrap_err();
-        assert_eq!(error.code(), "issue-archived", "{error}");
+        assert_eq!(error.code(), Code::IssueArchived, "{error}");
     }
     assert_eq!(issues.archive(id, true, &bob()).await.unwrap(), archived);
     let back = issues.archive(id, false, &bob()).await.unwrap().issue;

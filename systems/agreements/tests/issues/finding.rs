@@ -1,6 +1,7 @@
 //! Writing what an analysis found.
 
 use keyward_agreements::{Applied, Change, Error, Finding, NewIssue, Severity, State, What, merge};
+use keyward_engine::{Code, Coded};
 use keyward_locks::{Mode, Target};
 use keyward_stores::{Place, on_every_engine};
 
@@ -89,6 +90,6 @@ async fn findings_need_an_exclusive_lock_on_all_issues(place: Place) {
     let guard = process.lock("issues", Mode::Exclusive).await;
     process.root.break_lock(&Target::Token(guard.token()), "eve", "").await.unwrap();
     let refused = issues.apply_findings(&guard, changes(), &bob()).await.unwrap_err();
-    assert_eq!(refused.code(), "lock-lost");
+    assert_eq!(refused.code(), Code::LockLost);
     assert!(issues.all().await.unwrap().is_empty());
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use keyward_agreements::{By, Error, PageIssues, State, What};
+use keyward_engine::{Code, Coded};
 use keyward_stores::{Place, on_databases, on_every_engine};
 use keyward_testkit::TestClock;
 
@@ -104,7 +105,7 @@ async fn one_who_saw_another_version_is_told_who_changed_what(place: Place) {
     place.clock().advance(Duration::from_secs(1));
     let moved = issues.transition(id, State::Active, &By::new("eve")).await.unwrap();
     let error = issues.transition(id, State::Blocked, &by()).await.unwrap_err();
-    assert_eq!(error.code(), "issue-moved");
+    assert_eq!(error.code(), Code::IssueMoved);
     let told = "the issue was changed meanwhile: \
                 eve moved it from pending to active at 2026-01-01T00:00:01.000000Z";
     assert_eq!(error.to_string(), told);

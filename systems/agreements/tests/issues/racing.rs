@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use keyward_agreements::{Annotation, By, Error, Issue, Severity, State, What};
-use keyward_engine::{Engine, Store};
+use keyward_engine::{Code, Coded, Engine, Store};
 use keyward_locks::{Mode, Options};
 use keyward_memory::Memory;
 use keyward_stores::{Place, on_every_engine};
@@ -123,7 +123,7 @@ async fn a_wait_is_bounded() {
     let id = process.create("Notice").await.id;
     let guard = process.lock("issues", Mode::Exclusive).await;
     let refused = process.issues.transition(id, State::Active, &ada()).await.unwrap_err();
-    assert_eq!(refused.code(), "timed-out");
+    assert_eq!(refused.code(), Code::TimedOut);
     assert!(refused.retryable());
     guard.release().await.unwrap();
     process.issues.transition(id, State::Active, &ada()).await.unwrap();

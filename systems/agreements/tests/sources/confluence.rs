@@ -2,6 +2,7 @@
 
 use keyward_agreements::BodyFormat;
 use keyward_agreements::source::Source;
+use keyward_engine::{Code, Coded};
 use serde_json::json;
 
 use crate::server::{Reply, Server};
@@ -86,7 +87,7 @@ async fn a_page_that_is_shown_as_trashed_is_gone() {
 async fn a_page_that_is_not_shown_may_be_hidden() {
     let asked = start(wiki).await;
     let unknown = asked.confluence.page(&page("999")).await.unwrap_err();
-    assert_eq!(unknown.code(), "source-failed");
+    assert_eq!(unknown.code(), Code::SourceFailed);
     assert!(asked.confluence.read(&page("999"), &source("att1")).await.is_err());
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use keyward_agreements::source::{
     Confluence, ConfluenceOptions, ConfluenceSettings, Secret, Source,
 };
+use keyward_engine::Coded;
 use serde_json::{Value, json};
 
 use crate::server::{Asked, Reply, Server};

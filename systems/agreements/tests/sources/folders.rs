@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use keyward_agreements::source::{Folder, FolderOptions, Source, SourceLimits};
 use keyward_agreements::{BodyFormat, Error};
+use keyward_engine::{Code, Coded};
 use tempfile::TempDir;
 
 use crate::{page, source};
@@ -211,10 +212,10 @@ async fn what_is_too_much_is_refused() {
     let small = limited(&root, |limits| limits.attachment_bytes_max = 9);
     assert_eq!(small.page(&page("p")).await.unwrap().unwrap().attachments.len(), 2);
     let refused = small.read(&page("p"), &source("a.pdf")).await.unwrap_err();
-    assert_eq!(refused.code(), "limit-exceeded");
+    assert_eq!(refused.code(), Code::LimitExceeded);
     assert!(small.read(&page("p"), &source("b.pdf")).await.unwrap().is_some());
     let short = limited(&root, |limits| limits.body_bytes_max = 9);
-    assert_eq!(short.page(&page("p")).await.unwrap_err().code(), "limit-exceeded");
+    assert_eq!(short.page(&page("p")).await.unwrap_err().code(), Code::LimitExceeded);
     let few = limited(&root, |limits| limits.attachments_max = 1);
     assert!(few.page(&page("p")).await.is_err());
     assert!(few.page(&page("q")).await.unwrap().is_some());

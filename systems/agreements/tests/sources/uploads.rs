@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use keyward_agreements::source::{Source, SourceLimits, Swept, UploadOptions, Uploads};
 use keyward_agreements::{BodyFormat, Error};
-use keyward_engine::{Clock, Json, Limits, Put, Scan, Store, Tier};
+use keyward_engine::{Clock, Code, Coded, Json, Limits, Put, Scan, Store, Tier};
 use keyward_key::{Key, KeyRange, Prefix};
 use keyward_memory::{Memory, Options};
 use keyward_stores::{Place, on_every_engine};
@@ -216,19 +216,19 @@ async fn what_is_too_much_or_makes_no_sense_is_refused_before_anything_is_writte
     assert!(matches!(unknown, Error::UnknownPage { .. }));
     let long = "01234567890";
     let refused = uploads.put_page(&id, "P", long, BodyFormat::Markdown).await.unwrap_err();
-    assert_eq!(refused.code(), "limit-exceeded");
+    assert_eq!(refused.code(), Code::LimitExceeded);
     for title in ["", "a\nb", &"long".repeat(1_000)] {
         assert!(uploads.put_page(&id, title, "", BodyFormat::Markdown).await.is_err());
     }
     uploads.put_page(&id, "P", "", BodyFormat::Markdown).await.unwrap();
     let refused = uploads.attach(&id, &policy, "s", None, long.as_bytes()).await.unwrap_err();
-    assert_eq!(refused.code(), "limit-exceeded");
+    assert_eq!(refused.code(), Code::LimitExceeded);
     assert!(uploads.attach(&id, &policy, "", None, b"x").await.is_err());
     assert!(uploads.attach(&id, &policy, "s", Some("a\0b"), b"x").await.is_err());
     uploads.attach(&id, &policy, "s", None, b"one").await.unwrap();
     uploads.attach(&id, &policy, "s", None, b"two").await.unwrap();
     let refused = uploads.attach(&id, &source("t"), "t", None, b"x").await.unwrap_err();
-    assert_eq!(refused.code(), "limit-exceeded");
+    assert_eq!(refused.code(), Code::LimitExceeded);
     assert_eq!(keys(&Store::new(memory)).await.len(), 2);
 }
 
@@ -238,7 +238,7 @@ async fn engines_that_cannot_change_keys_together_are_refused() {
         let clock = TestClock::new();
         let store = Store::new(Memory::with(Options::tier(tier), clock.clone()));
         let refused = Uploads::new(store, clock, UploadOptions::default()).unwrap_err();
-        assert_eq!(refused.code(), "unsupported");
+        assert_eq!(refused.code(), Code::Unsupported);
         assert!(refused.to_string().contains(&tier.to_string()), "{refused}");
     }
 }

@@ -1,6 +1,7 @@
 //! What a model finds, and what becomes of it.
 
 use keyward_agreements::{Annotation, By, Course, Error, Part, Precision, State};
+use keyward_engine::{Code, Coded};
 use keyward_models::{Scripted, framed};
 use keyward_stores::{Place, on_every_engine};
 use serde_json::json;
@@ -149,7 +150,7 @@ async fn without_a_provider_the_error_says_what_to_set(place: Place) {
         desk.workspace.analyze(&id, false, "ada", &course).await.unwrap_err(),
     ];
     for error in refused {
-        assert_eq!(error.code(), "model-unset");
+        assert_eq!(error.code(), Code::ModelUnset);
         assert!(matches!(&error, Error::Model(_)));
         assert!(error.to_string().contains("provider"), "{error}");
     }

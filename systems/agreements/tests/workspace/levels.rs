@@ -1,7 +1,7 @@
 //! The locks of a page, from coarse to fine.
 
 use keyward_agreements::{Course, is_workspace, lock_tree};
-use keyward_engine::{Store, SystemClock};
+use keyward_engine::{Code, Coded, Store, SystemClock};
 use keyward_key::Key;
 use keyward_locks::{LockPath, Locks, Mode, Options, Request, Tried};
 use keyward_memory::Memory;
@@ -98,6 +98,6 @@ async fn names_of_the_guide_mean_the_locks_that_a_workspace_takes() {
         assert!(root.path(outside).is_err(), "{outside}");
         let path = path(outside);
         let refused = root.acquire(&[path], Mode::Exclusive, &Request::default()).await;
-        assert_eq!(refused.unwrap_err().code(), "outside-tree", "{outside}");
+        assert_eq!(refused.unwrap_err().code(), Code::OutsideTree, "{outside}");
     }
 }

@@ -10,7 +10,7 @@ use keyward_agreements::{
     Workspace,
 };
 use keyward_cache::Purged;
-use keyward_engine::{BoxFuture, Json, Put, Scan};
+use keyward_engine::{BoxFuture, Code, Coded, Json, Put, Scan};
 use keyward_extract::Limits;
 use keyward_key::{Key, KeyRange, Prefix};
 use keyward_stores::{Place, on_databases, on_every_engine};
@@ -201,7 +201,7 @@ async fn a_store_has_pages_of_one_source(place: Place) {
     ];
     for error in refused {
         let error = error.unwrap();
-        assert_eq!(error.code(), "occupied");
+        assert_eq!(error.code(), Code::Occupied);
         assert!(error.to_string().contains("uploads"), "{error}");
     }
     assert_eq!(entries(&other, "p1").await, 3);

@@ -9,7 +9,7 @@ use keyward_agreements::{
     By, Course, Document, Extractor, NewIssue, Page, PageId, PageSummary, Part, Reference, Result,
     Severity, SourceId, Task, Workspace,
 };
-use keyward_engine::{BoxFuture, SystemClock};
+use keyward_engine::{BoxFuture, Code, Coded, SystemClock};
 use keyward_extract::Limits;
 use keyward_key::Key;
 use keyward_models::{Asked, Error, Provider, Request, Scripted};
@@ -81,7 +81,7 @@ async fn a_redo_that_fails_leaves_what_is_there(place: Place) {
     let french = desk.policy("p1", Some("fr")).await;
     broken.store(true, Ordering::Relaxed);
     let failed = redo(&desk.workspace, Some("fr")).await.unwrap_err();
-    assert_eq!(failed.code(), "model-declined", "{failed}");
+    assert_eq!(failed.code(), Code::ModelDeclined, "{failed}");
     assert_eq!(desk.policy("p1", Some("fr")).await, french);
     broken.store(false, Ordering::Relaxed);
     let again = redo(&desk.workspace, Some("fr")).await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use keyward_agreements::{Course, Document, Error};
-use keyward_engine::SystemClock;
+use keyward_engine::{Code, Coded, SystemClock};
 use keyward_key::Key;
 use keyward_models::{Answer, Asked, Finish, Provider, Request, Scripted, Usage, framed};
 use keyward_stores::{Place, on_every_engine};
@@ -41,7 +41,7 @@ async fn a_translation_that_stays_empty_or_cut_is_an_error_and_nothing_is_kept(p
         [("fr", 3, "the translation is empty"), ("de", 6, "its headings are # (1)")]
     {
         let failed = ask(&desk, code).await.unwrap_err();
-        assert_eq!((failed.code(), failed.retryable()), ("model-malformed", false), "{failed}");
+        assert_eq!((failed.code(), failed.retryable()), (Code::ModelMalformed, false), "{failed}");
         assert!(failed.to_string().contains(wrong), "{failed}");
         assert_eq!(scripted.calls(), calls, "{code}: as often as the budget allows");
         let key = Key::parse("p1:policy:leave").unwrap().child(code);
@@ -81,7 +81,7 @@ async fn a_model_that_hands_a_text_back_as_it_was_has_not_translated_it() {
     let store = keyward_engine::Store::new(keyward_memory::Memory::new());
     let desk = Desk::new(store, SystemClock, models(scripted)).with_page("p1").await;
     let failed = ask(&desk, "fr").await.unwrap_err();
-    assert_eq!(failed.code(), "model-malformed", "{failed}");
+    assert_eq!(failed.code(), Code::ModelMalformed, "{failed}");
     assert!(failed.to_string().contains("was not translated"), "{failed}");
 }
 
@@ -110,7 +110,7 @@ async fn an_answer_that_the_provider_cut_is_no_translation() {
     let store = keyward_engine::Store::new(keyward_memory::Memory::new());
     let desk = Desk::new(store, SystemClock, models(Cut)).with_page("p1").await;
     let failed = ask(&desk, "fr").await.unwrap_err();
-    assert_eq!(failed.code(), "model-truncated", "{failed}");
+    assert_eq!(failed.code(), Code::ModelTruncated, "{failed}");
     let key = Key::parse("p1:policy:leave:fr").unwrap();
     assert_eq!(desk.workspace.store().get(&key).await.unwrap(), None);
 }

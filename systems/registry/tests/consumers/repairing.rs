@@ -1,5 +1,6 @@
 //! Exports that put themselves right.
 
+use keyward_engine::{Code, Coded};
 use keyward_registry::{Error, Repaired};
 use serde_json::json;
 
@@ -133,7 +134,7 @@ async fn only_exports_can_be_put_right() {
     let refused = registry.repair("log").await.unwrap_err();
     assert!(matches!(refused, Error::Consumer { .. }), "{refused}");
     let refused = registry.repair("nobody").await.unwrap_err();
-    assert_eq!(refused.code(), "unknown-consumer");
+    assert_eq!(refused.code(), Code::UnknownConsumer);
 }
 
 #[tokio::test]

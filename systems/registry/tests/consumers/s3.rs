@@ -1,5 +1,6 @@
 //! Exports to a bucket, on a real server. By this module's name `./test --fast` leaves them out.
 
+use keyward_engine::Coded;
 use keyward_registry::{Registry, Repaired};
 use serde_json::{Value, json};
 

@@ -3,13 +3,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::HumanCount;
+use keyward::Code;
 use keyward::agents::{DocumentReader, Error, Imported, Options, UserData};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::documents::{self, Batch};
 use super::reach::Reach;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::interrupt::Interrupt;
@@ -131,7 +131,7 @@ async fn import(
         progress.advance(read);
     }
     reading.await.map_err(|error| {
-        Failure::new(Exit::Internal, "internal", format!("reading the input failed: {error}"))
+        Failure::new(Code::Internal, format!("reading the input failed: {error}"))
     })?
 }
 

@@ -1,12 +1,11 @@
 //! The agent data store, as a user and an agent reach it.
 
 use clap::Args;
-use keyward::Data;
 use keyward::agents::{Actor, Agents, Error, Gathered, Options, UserData};
+use keyward::{Code, Data};
 use tokio::sync::oneshot;
 
 use crate::args::{self, Target};
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
 use crate::store_choice;
@@ -79,7 +78,7 @@ impl<'t> Reach<'t> {
         let (data, store) = self.place().await?;
         let Some(agents) = data.existing_agents(&store).await? else {
             let missing = args::no_store(&data.url(&store)?);
-            return Err(Failure::new(Exit::Absent, "not-found", missing).hint(HOW_TO_MAKE_ONE));
+            return Err(Failure::new(Code::NotFound, missing).hint(HOW_TO_MAKE_ONE));
         };
         self.during(&agents, output, work).await
     }
@@ -115,7 +114,7 @@ impl<'t> Reach<'t> {
         let at_source = |failure: Failure| failure.at("the source");
         let source = data.existing_agents(&store).await;
         let Some(source) = source.map_err(|error| at_source(error.into()))? else {
-            return Err(Failure::new(Exit::Absent, "not-found", args::no_store(&from)));
+            return Err(Failure::new(Code::NotFound, args::no_store(&from)));
         };
         let at_target = |error: Error| Failure::from(error).at("the target");
         let data = data.at(&store, to)?;

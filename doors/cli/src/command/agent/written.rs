@@ -1,11 +1,10 @@
 //! How a change ended, told.
 
-use keyward::Version;
 use keyward::records::{Precondition, Written};
+use keyward::{Code, Version};
 use serde::Serialize;
 
 use super::shown;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -61,7 +60,7 @@ pub fn tell(
 /// That an entry is not there.
 pub fn absent(namespace: &str, key: &str) -> Failure {
     let message = format!("{} is not there in {namespace}", shown::key(key));
-    Failure::new(Exit::Absent, "not-found", message)
+    Failure::new(Code::NotFound, message)
 }
 
 fn refusal(key: &str, expected: &Precondition, current: Option<&Version>) -> Failure {
@@ -76,6 +75,6 @@ fn refusal(key: &str, expected: &Precondition, current: Option<&Version>) -> Fai
         (_, Some(current)) => format!("{key} is there already, at version {current}"),
         (_, None) => format!("{key} is not there"),
     };
-    Failure::new(Exit::Conflict, "conflict", message)
+    Failure::new(Code::PreconditionFailed, message)
         .hint("Nothing was written. Read the entry again (agent get --meta), then decide.")
 }

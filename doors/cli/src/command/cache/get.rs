@@ -1,12 +1,11 @@
 use clap::Args;
 use keyward::cache::{Cached, Origin, Source};
-use keyward::{Key, moment_text};
+use keyward::{Code, Key, moment_text};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::source::SourceArguments;
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -44,14 +43,14 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
             Some(_) => format!("what is cached at {key} is stale"),
             None => format!("nothing is cached at {key}"),
         };
-        return Err(Failure::new(Exit::Absent, "not-found", message));
+        return Err(Failure::new(Code::NotFound, message));
     };
     if output.json() { print(&key, &cached, output) } else { writeln!(output, "{}", cached.value) }
 }
 
 pub fn print(key: &Key, cached: &Cached, output: &mut Output) -> Result {
     let value: &RawValue = serde_json::from_slice(cached.value.as_bytes())
-        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+        .map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
     output.write_json(&Shown {
         key: key.to_string(),
         value,

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use indicatif::HumanCount;
+use keyward::Code;
 use keyward::queue::{DeadLetter, Queue, Requeued};
 
 use super::show::absent;
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::queues;
@@ -77,7 +77,7 @@ pub async fn requeue(arguments: Requeue, target: &Target, output: &mut Output) -
             Requeued::Occupied => {
                 let message =
                     format!("{id} is in the queue {} again, or another job's", queue.name());
-                return Err(Failure::new(Exit::Conflict, "id-taken", message)
+                return Err(Failure::new(Code::IdTaken, message)
                     .hint("Wait until it is done, or drop one of them."));
             }
         }
@@ -91,7 +91,7 @@ pub async fn drop(arguments: Drop, target: &Target, output: &mut Output) -> Resu
     if chosen.ids.is_empty() {
         if !yes {
             let message = "this would drop dead letters for good";
-            return Err(Failure::new(Exit::Invalid, "unconfirmed", message)
+            return Err(Failure::new(Code::Unconfirmed, message)
                 .hint("Repeat the command with --yes to drop them; nothing was dropped."));
         }
         let count = queue.drop_dead_letters_where(|dead| chosen.wants(dead)).await?;

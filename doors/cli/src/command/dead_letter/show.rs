@@ -1,11 +1,10 @@
 use clap::Args;
-use keyward::moment_text;
 use keyward::queue::{DeadLetter, PastAttempt};
+use keyward::{Code, moment_text};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::queues::{self, past, raw};
@@ -67,5 +66,5 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
 
 pub fn absent(id: &str, queue: &str) -> Failure {
     let message = format!("the queue {queue} has no dead letter {id}");
-    Failure::new(Exit::Absent, "not-found", message)
+    Failure::new(Code::NotFound, message)
 }

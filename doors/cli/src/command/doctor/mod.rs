@@ -4,7 +4,7 @@ use clap::Args;
 use indicatif::HumanCount;
 use keyward::migrate::{Found, Report};
 use keyward::records::Records;
-use keyward::{Data, KeyRange, Sharing};
+use keyward::{Code, Data, KeyRange, Sharing};
 use serde::Serialize;
 
 use self::verdict::Verdict;
@@ -77,12 +77,12 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
                 continue;
             }
             let missing = no_store(&data.url(&store.name)?);
-            return Err(Failure::new(Exit::Absent, "not-found", missing).hint(HOW_TO_MAKE_ONE));
+            return Err(Failure::new(Code::NotFound, missing).hint(HOW_TO_MAKE_ONE));
         };
         let has_layout = keyward::has_document_layout(&data.url(&store.name)?);
         if has_layout && !arguments.probe {
             let message = "a store with layout=document cannot be looked through: its index lists one user at a time";
-            return Err(Failure::new(Exit::Unable, "unsupported", message)
+            return Err(Failure::new(Code::Unsupported, message)
                 .hint("Add --probe to try whether its database keeps what the engine promises."));
         }
         let verdict = match arguments.probe {

@@ -6,12 +6,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use indicatif::HumanCount;
-use keyward::{KeyRange, Prefix, Salvaged};
+use keyward::{Code, KeyRange, Prefix, Salvaged};
 
 use super::Done;
 use crate::args::Target;
 use crate::destination::Destination;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::line::{self, Fields};
@@ -152,7 +151,7 @@ fn conclude(salvaged: &Salvaged) -> Result {
         1 => "the store is damaged; 1 entry could not be read".to_owned(),
         lost => format!("the store is damaged; {} entries could not be read", HumanCount(lost)),
     };
-    Err(Failure::new(Exit::Corrupt, "corrupt", message).hint(
+    Err(Failure::new(Code::Corrupt, message).hint(
         "What was read is exported. Keep a copy of the damaged store, and import the lines into a new \
          one: keyward -s embedded:NEW import FILE --raw.",
     ))

@@ -1,9 +1,9 @@
 use clap::Args;
+use keyward::Code;
 use keyward::agreements::{Analysis, PageId};
 
 use crate::agreements::Desk;
 use crate::command::page::page_id;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -43,7 +43,7 @@ pub async fn run(arguments: Arguments, desk: &mut Desk, output: &mut Output) -> 
         false => desk.analyze(&page, again, output).await?,
         true => desk.last_analysis(&page).await?.ok_or_else(|| {
             let message = format!("the page {page} was not analysed yet");
-            Failure::new(Exit::Absent, "not-found", message)
+            Failure::new(Code::NotFound, message)
                 .hint(format!("keyward issue analyze {page} does it."))
         })?,
     };

@@ -1,9 +1,9 @@
 use clap::Args;
+use keyward::Code;
 use keyward::queue::Cancelled;
 
 use super::shown;
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::queues;
@@ -30,7 +30,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
         Cancelled::Done => writeln!(output, "cancelled {id}"),
         Cancelled::Finished(status) => {
             let message = format!("the job {id} has ended: {}", shown::text(&status));
-            Err(Failure::new(Exit::Conflict, "finished", message))
+            Err(Failure::new(Code::Finished, message))
         }
         Cancelled::Unknown => Err(shown::absent(&id)),
     }

@@ -1,11 +1,10 @@
 //! Jobs and statuses as lines.
 
-use keyward::moment_text;
 use keyward::queue::{Activity, Job, Progress, Status, Trace};
+use keyward::{Code, moment_text};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::queues::{one_line, raw};
@@ -60,6 +59,6 @@ pub fn text(status: &Status) -> String {
 }
 
 pub fn absent(id: &str) -> Failure {
-    Failure::new(Exit::Absent, "not-found", format!("there is no job {id}"))
+    Failure::new(Code::NotFound, format!("there is no job {id}"))
         .hint("A finished job is kept for a time only (job submit --retention).")
 }

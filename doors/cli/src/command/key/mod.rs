@@ -8,13 +8,12 @@ mod ring;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use keyward::{Store, SystemClock};
+use keyward::{Code, Store, SystemClock};
 use keyward_server::{CONTROL_DEFAULT, KeyError, Keys, control_default};
 
 use self::ring::Ring;
 
 use crate::args::{self, Target};
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -96,11 +95,12 @@ impl From<KeyError> for Failure {
         match error {
             KeyError::Store(error) => error.into(),
             KeyError::Invalid(message) => Self::invalid(message),
-            KeyError::Corrupt { .. } => Self::new(Exit::Corrupt, "corrupt", error.to_string())
+            KeyError::Corrupt { .. } => Self::new(Code::Corrupt, error.to_string())
                 .hint("Restore the control store from a backup."),
-            KeyError::Contended(_) => Self::new(Exit::Conflict, "contended", error.to_string())
-                .hint("Try again; nothing was done."),
-            error => Self::new(Exit::Internal, "internal", error.to_string()),
+            KeyError::Contended(_) => {
+                Self::new(Code::Contended, error.to_string()).hint("Try again; nothing was done.")
+            }
+            error => Self::new(Code::Internal, error.to_string()),
         }
     }
 }

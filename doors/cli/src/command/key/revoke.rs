@@ -1,8 +1,8 @@
 use clap::Args;
+use keyward::Code;
 
 use super::plain;
 use super::ring::Ring;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -19,7 +19,7 @@ pub struct Arguments {
 
 pub async fn run(arguments: Arguments, keys: &Ring, output: &mut Output) -> Result {
     let Some(key) = keys.revoke(&arguments.id).await? else {
-        return Err(Failure::new(Exit::Absent, "not-found", "no API key has this id")
+        return Err(Failure::new(Code::NotFound, "no API key has this id")
             .hint("keyward key list shows them."));
     };
     if output.json() {

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use clap::Args;
+use keyward::Code;
 use keyward::locks::{Guard, Loss};
 
 use super::claim::{Claim, Shown};
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::signals::Signals;
@@ -62,6 +62,6 @@ pub fn described(guard: &Guard) -> String {
 
 /// What to say of a lock that was lost.
 pub fn lost(guard: &Guard, loss: &Loss) -> Failure {
-    Failure::new(Exit::Lost, "lock-lost", format!("lost {}: {loss}", described(guard)))
+    Failure::new(Code::LockLost, format!("lost {}: {loss}", described(guard)))
         .hint("Somebody else may hold it now: look at what was done before doing more.")
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
+use keyward::Code;
 use keyward::locks::{Guard, LockPath, Mode, Request, Root, Tried};
 use serde::Serialize;
 
 use super::opened;
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::signals::Signals;
@@ -105,8 +105,7 @@ impl Claim {
             Tried::Held(holder) => {
                 let held = named(root, &holder.paths).join(" and ");
                 let message = format!("{held} is held by {} (token {})", holder.who, holder.token);
-                Err(Failure::new(Exit::Locked, "held", message)
-                    .hint("Leave out --no-wait to wait for it."))
+                Err(Failure::new(Code::Locked, message).hint("Leave out --no-wait to wait for it."))
             }
         }
     }

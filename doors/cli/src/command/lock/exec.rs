@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use clap::Args;
+use keyward::Code;
 use keyward::locks::Guard;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
@@ -12,7 +13,6 @@ use tokio::process::{Child, Command};
 use super::acquire::lost;
 use super::claim::{Claim, named};
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::signals::{Came, Signals};
@@ -84,7 +84,7 @@ fn start(command: &[OsString], guard: &Guard) -> Result<Child> {
         .spawn();
     started.map_err(|error| {
         let program = program.to_string_lossy();
-        Failure::new(Exit::Place, "command", format!("cannot run {program}: {error}"))
+        Failure::new(Code::NotStarted, format!("cannot run {program}: {error}"))
     })
 }
 

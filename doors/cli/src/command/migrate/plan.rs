@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use keyward::Data;
 use keyward::migrate::{Definition, Differing, Migration, Migrator, Plan, Taken};
+use keyward::{Code, Data};
 use serde::Serialize;
 
 use super::How;
@@ -96,7 +96,7 @@ fn refuse_unknown(drop: &[String], data: &Data, stores: &[(&str, Migrator, Plan)
             }
             None => {
                 let message = format!("the stores have no index {name}");
-                Failure::new(Exit::Absent, "not-found", message)
+                Failure::new(Code::NotFound, message)
             }
         });
     }

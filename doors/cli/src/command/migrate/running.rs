@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use indicatif::HumanCount;
-use keyward::Data;
 use keyward::migrate::{Migration, Migrator, Pause, Preview, State};
 use keyward::records::Records;
+use keyward::{Code, Data};
 use serde::Serialize;
 
 use super::How;
@@ -39,7 +39,7 @@ pub async fn records_of(data: &Data, space: &str) -> Result<Records> {
         Some(records) => Ok(records),
         None => {
             let message = no_store(&data.url(store)?);
-            Err(Failure::new(Exit::Absent, "not-found", message).hint(HOW_TO_MAKE_ONE))
+            Err(Failure::new(Code::NotFound, message).hint(HOW_TO_MAKE_ONE))
         }
     }
 }

@@ -1,12 +1,12 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
+use keyward::Code;
 use keyward::queue::{Report, WorkerOptions};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::agreements::Desk;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
 use crate::signals::Signals;
@@ -38,7 +38,7 @@ pub async fn run(arguments: Arguments, desk: &Desk, output: &mut Output) -> Resu
         Desk::Here(here) => here,
         Desk::There(there) => {
             let message = format!("{} works off its tasks itself", there.server());
-            return Err(Failure::new(Exit::Unable, "unsupported", message)
+            return Err(Failure::new(Code::Unsupported, message)
                 .hint("Leave out --server to work where the store is."));
         }
     };

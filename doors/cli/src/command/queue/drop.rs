@@ -1,7 +1,7 @@
 use clap::Args;
+use keyward::Code;
 
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::queues;
@@ -26,7 +26,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     for id in &arguments.ids {
         if !queue.drop_message(id).await? {
             let message = format!("there is no message {id} in the queue {}", queue.name());
-            return Err(Failure::new(Exit::Absent, "not-found", message));
+            return Err(Failure::new(Code::NotFound, message));
         }
         if output.json() {
             output.write_json(&serde_json::json!({ "dropped": id }))?;

@@ -3,13 +3,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use keyward::records::{self, Operation, Space, Written};
-use keyward::{ErrorKind, Tier};
+use keyward::{Code, ErrorKind, Tier};
 use tokio::sync::mpsc;
 
 use super::operation::{self, Numbered, Size};
 use super::reach::Reach;
 use super::written::{self, accepted};
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::interrupt::Interrupt;
@@ -79,7 +78,7 @@ pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Re
     drop(pieces);
     if changed.is_ok() {
         changed = reading.await.map_err(|error| {
-            Failure::new(Exit::Internal, "internal", format!("reading the input failed: {error}"))
+            Failure::new(Code::Internal, format!("reading the input failed: {error}"))
         })?;
     }
     changed.map_err(|failure| match done {

@@ -1,4 +1,5 @@
 use clap::Args;
+use keyward::Code;
 use keyward::records::Precondition;
 
 use super::address::AddressAndValue;
@@ -25,5 +26,10 @@ pub struct Arguments {
 }
 
 pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Result {
-    put(arguments.target, arguments.terms, Precondition::Absent, reach, output).await
+    let put = put(arguments.target, arguments.terms, Precondition::Absent, reach, output);
+    // The only condition of a creation is that nothing is there.
+    put.await.map_err(|failure| match failure.is(Code::PreconditionFailed) {
+        true => failure.recoded(Code::Exists),
+        false => failure,
+    })
 }

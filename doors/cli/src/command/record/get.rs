@@ -2,8 +2,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use keyward::Key;
 use keyward::records::Space;
+use keyward::{Code, Key};
 use serde::Serialize;
 
 use super::address::Address;
@@ -65,7 +65,7 @@ pub async fn run(arguments: Arguments, reach: &Reach, output: &mut Output) -> Re
     let key = space.key(values)?;
     let Some(record) = space.get(&key).await? else {
         let message = format!("{key} is not there");
-        return Err(Failure::new(Exit::Absent, "not-found", message));
+        return Err(Failure::new(Code::NotFound, message));
     };
     let json = if arguments.meta || output.json() {
         shown::json(record, Fields::All).into()
@@ -104,7 +104,7 @@ async fn get_listed(name: &str, file: &Path, reach: &Reach, output: &mut Output)
             (page, input)
         });
         let (page, rest) = reading.await.map_err(|error| {
-            Failure::new(Exit::Internal, "internal", format!("reading the input failed: {error}"))
+            Failure::new(Code::Internal, format!("reading the input failed: {error}"))
         })?;
         input = rest;
         let (keys, read) = page?;

@@ -13,13 +13,12 @@ use std::io::BufRead;
 use std::mem;
 
 use keyward::records::{Draft, Merge, Operation, Precondition, Ttl};
-use keyward::{Json, Key, Limits};
+use keyward::{Code, Json, Key, Limits};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::written::if_match;
 use crate::batch::read_line;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::line::not_an_entry;
 use crate::ttl;
@@ -127,7 +126,7 @@ pub fn read(
         let full = piece.len() >= size.operations_max || bytes + next.bytes() > size.bytes_max;
         if full && size.whole {
             let message = "these are more changes than one commit takes";
-            return Err(Failure::new(Exit::Unable, "limit-exceeded", message)
+            return Err(Failure::new(Code::LimitExceeded, message)
                 .at(format_args!("line {number}"))
                 .hint("Nothing was done. Split them, or leave --together out."));
         }

@@ -4,10 +4,9 @@ use clap::Args;
 use keyward::records::{Caller, Space};
 use keyward::rules::admit_space;
 use keyward::schema::Space as Declaration;
-use keyward::{Data, Limits};
+use keyward::{Code, Data, Limits};
 
 use crate::args::{self, Target};
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
 
@@ -101,7 +100,7 @@ impl Reach {
             Some(found) => Ok(found),
             None => {
                 let missing = self.no_store(space)?;
-                Err(Failure::new(Exit::Absent, "not-found", missing).hint(HOW_TO_MAKE_ONE))
+                Err(Failure::new(Code::NotFound, missing).hint(HOW_TO_MAKE_ONE))
             }
         }
     }

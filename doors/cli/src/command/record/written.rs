@@ -1,10 +1,9 @@
 //! How a change ended, told.
 
 use keyward::records::{Precondition, Written};
-use keyward::{Key, Version};
+use keyward::{Code, Key, Version};
 use serde::Serialize;
 
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -64,6 +63,6 @@ fn refusal(key: &Key, expected: &Precondition, current: Option<&Version>) -> Fai
         (_, Some(current)) => format!("{key} is there already, at version {current}"),
         (_, None) => format!("{key} is not there"),
     };
-    Failure::new(Exit::Conflict, "conflict", message)
+    Failure::new(Code::PreconditionFailed, message)
         .hint("Nothing was written. Read the record again (record get --meta), then decide.")
 }

@@ -1,11 +1,11 @@
 //! Changes that consumers could not be told of: looking at them, putting them back, dropping them.
 
 use clap::Args;
+use keyward::Code;
 use keyward::queue::Requeued;
 
 use crate::command::dead_letter::line;
 use crate::command::sync::counted;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::queues::{Paging, one_line};
@@ -90,7 +90,7 @@ pub async fn requeue(arguments: Requeue, reach: &Reach<'_>, output: &mut Output)
             Requeued::Unknown => return Err(absent(policy, &name)),
             Requeued::Occupied => {
                 let message = format!("a newer change of {policy} is in the queue of {name}");
-                return Err(Failure::new(Exit::Conflict, "id-taken", message)
+                return Err(Failure::new(Code::IdTaken, message)
                     .hint("Wait until consumers are told of that one, or drop the dead letter."));
             }
         }
@@ -118,5 +118,5 @@ fn tell(what: &str, count: u64, output: &mut Output) -> Result {
 
 fn absent(policy: &str, registry: &str) -> Failure {
     let message = format!("the registry {registry} has no dead letter of {policy}");
-    Failure::new(Exit::Absent, "not-found", message)
+    Failure::new(Code::NotFound, message)
 }

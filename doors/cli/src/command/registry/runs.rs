@@ -1,8 +1,8 @@
 use clap::Args;
+use keyward::Code;
 use keyward::registry::Run;
 
 use crate::command::sync::{seconds, write_problems};
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::queues::Paging;
@@ -34,7 +34,7 @@ pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -
     if let Some(id) = run {
         let Some(run) = registry.run(&id).await? else {
             let message = format!("the registry {name} has no run {id}");
-            return Err(Failure::new(Exit::Absent, "not-found", message)
+            return Err(Failure::new(Code::NotFound, message)
                 .hint("Runs are kept for a time only (runs_kept of the registry's settings)."));
         };
         if output.json_lines() {

@@ -1,10 +1,9 @@
 use clap::Args;
-use keyward::moment_text;
 use keyward::registry::{Registry, ScheduleSetting, Settings, Status, SyncMetadata};
+use keyward::{Code, moment_text};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::queues::{one_line, raw};
@@ -191,6 +190,6 @@ fn of_triggers(settings: &Settings, next_run: Option<String>, table: &mut Table)
 
 fn absent(policy: &str, registry: &str) -> Failure {
     let message = format!("the registry {registry} has no policy {policy}");
-    Failure::new(Exit::Absent, "not-found", message)
+    Failure::new(Code::NotFound, message)
         .hint(format!("keyward registry search {registry} TEXT finds policies by name and title."))
 }

@@ -4,12 +4,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use keyward::StoreUrl;
 use keyward::schema::EXAMPLE;
+use keyward::{Code, StoreUrl};
 
 use crate::args::Target;
 use crate::config::SCHEMA;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::store_choice;
@@ -48,8 +47,7 @@ pub fn run(arguments: Arguments, target: &Target, output: &mut Output) -> Result
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let message = format!("{} is there already", path.display());
-            Err(Failure::new(Exit::Place, "file", message)
-                .hint("Nothing was written. Name another file."))
+            Err(Failure::new(Code::File, message).hint("Nothing was written. Name another file."))
         }
         Err(error) => Err(Failure::file(format_args!("cannot write {}", path.display()), &error)),
     }

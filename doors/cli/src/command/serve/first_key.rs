@@ -3,10 +3,9 @@
 use std::env;
 use std::path::Path;
 
-use keyward::read_secret_file;
+use keyward::{Code, read_secret_file};
 use keyward_server::Secret;
 
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 
 /// The variable that holds the key, if no file does.
@@ -38,7 +37,7 @@ pub fn read(file: Option<&Path>) -> Result<Option<Secret>> {
 }
 
 fn refused(message: String) -> Failure {
-    Failure::new(Exit::Place, "not-started", message).hint(
+    Failure::new(Code::NotStarted, message).hint(
         "Give a key as keyward key create prints one, in a file that you alone may read (chmod 600) \
          or in KEYWARD_FIRST_KEY.",
     )

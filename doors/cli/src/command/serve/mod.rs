@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use keyward::{Data, ErrorKind};
+use keyward::{Code, Data, ErrorKind};
 use keyward_server::{Config, RegistryConfig, Server, StartError, TRACED, Traces};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
@@ -19,7 +19,6 @@ use crate::agreements::kept;
 use crate::args::Target;
 use crate::config::{Agreements, Registries};
 use crate::demo;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
 use crate::registries::Cache;
@@ -328,7 +327,7 @@ pub(super) fn log(form: LogForm, filter: EnvFilter, traces: Option<&Traces>) {
 
 pub(super) fn not_started(error: StartError) -> Failure {
     if let StartError::Stores(problem) = &error
-        && problem.code() == ErrorKind::Corrupt.code()
+        && problem.code() == Code::Corrupt
     {
         return keyward::Error::new(ErrorKind::Corrupt, error.to_string()).into();
     }
@@ -352,5 +351,5 @@ pub(super) fn not_started(error: StartError) -> Failure {
         StartError::Tls { hint, .. } => hint,
         _ => "Look at the store's URL and place.",
     };
-    Failure::new(Exit::Place, "not-started", error.to_string()).hint(hint)
+    Failure::new(Code::NotStarted, error.to_string()).hint(hint)
 }

@@ -6,12 +6,11 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use keyward::Data;
+use keyward::{Code, Data};
 use keyward_server::{Config, Server};
 use serde::Serialize;
 
 use super::in_force::place;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -39,7 +38,7 @@ pub fn tell(
         write_secret(file, token).map_err(|error| {
             let message =
                 format!("the start token cannot be written to {}: {error}", file.display());
-            Failure::new(Exit::Place, "not-started", message)
+            Failure::new(Code::NotStarted, message)
                 .hint("Name a file in a folder that you may write to.")
         })?;
     }

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 
 use clap::Args;
 use indicatif::HumanCount;
+use keyward::Code;
 use keyward::registry::{
     Drained, Plan, Progress, Registry, RunStatus, SyncOptions, Synced, Trigger,
 };
@@ -100,7 +101,7 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
 async fn every(arguments: &Arguments, reach: &Reach<'_>, output: &mut Output) -> Result {
     let names = reach.names();
     if names.is_empty() {
-        return Err(Failure::new(Exit::Invalid, "unknown-registry", "no registries are declared")
+        return Err(Failure::new(Code::UnknownRegistry, "no registries are declared")
             .hint(format!("Declare one in {}, as [registries.NAME].", reach.file())));
     }
     let mut first = Ok(());
@@ -108,7 +109,7 @@ async fn every(arguments: &Arguments, reach: &Reach<'_>, output: &mut Output) ->
         let done = one(&name, arguments, reach, output).await;
         output.flush()?;
         if let Err(failure) = done {
-            if failure.is("closed") {
+            if failure.is_closed() {
                 return Err(failure);
             }
             let failure = failure.at(&name);
@@ -188,7 +189,7 @@ async fn apply(
         Synced::Busy { holder, since } => {
             let message = format!("another sync of {} runs, of {holder}", registry.name());
             let hint = format!("It runs since {since}; wait until it is done.");
-            Err(Failure::new(Exit::Locked, "busy", message).hint(hint))
+            Err(Failure::new(Code::Busy, message).hint(hint))
         }
         Synced::Done(run) if run.status != RunStatus::Success => Err(Failure::told(Exit::Differs)),
         _ if delivered.is_some_and(|delivered| delivered.failed > 0) => {

@@ -2,7 +2,7 @@
 
 use keyward::agents::{self, Namespace};
 use keyward::records::{self, Precondition as Expected, Written};
-use keyward::{Commit, Expect, Key, Outcome};
+use keyward::{Code, Commit, Expect, Key, Outcome};
 
 use super::super::records::{Changed, contended, first, next};
 use super::{Reached, Terms};
@@ -130,6 +130,6 @@ fn failed(key: &str, is_there: bool) -> Problem {
         true => format!("the entry {key:?} is not what the request expects"),
         false => format!("the entry {key:?} is not there, which is not what the request expects"),
     };
-    Problem::new("precondition-failed", detail)
+    Problem::new(Code::PreconditionFailed, detail)
         .hint("Read it again, and decide anew; nothing was done.")
 }

@@ -2,7 +2,7 @@
 
 use keyward::agents::{self, AgentEntry, Entries, Keys, Namespace, Patch, Set};
 use keyward::records::{self, Written};
-use keyward::{Json, Version};
+use keyward::{Code, Json, Version};
 use serde_json::json;
 
 use super::super::records::{Changed, contended};
@@ -142,7 +142,7 @@ fn told(entries: &[(String, Set)], written: &[Written]) -> Result<SetMany> {
         .collect();
     if !failed.is_empty() {
         let detail = "what is there is not what the request expects";
-        return Err(Problem::new("precondition-failed", detail)
+        return Err(Problem::new(Code::PreconditionFailed, detail)
             .hint(
                 "Read the entries that failed names again, and decide anew; they are as they were.",
             )

@@ -14,7 +14,7 @@ pub mod search;
 
 use keyward::agents::{self, Agents, Namespace, SPACE, UserData};
 use keyward::records::Caller;
-use keyward::{Bindings, Key, KeyRange, Pattern, Store};
+use keyward::{Bindings, Code, Key, KeyRange, Pattern, Store};
 
 use super::entries::Precondition;
 use crate::idempotency::Mark;
@@ -175,7 +175,7 @@ fn pattern(agents: &Agents) -> Result<&Pattern> {
     let mut spaces = agents.records().declarations();
     match spaces.find(|space| space.name == SPACE) {
         Some(space) => Ok(&space.key),
-        None => Err(Problem::new("internal", "there is no place for agents' entries")),
+        None => Err(Problem::new(Code::Internal, "there is no place for agents' entries")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Having a model look for issues.
 
+use keyward::Code;
 use keyward::agreements::Analysis;
 
 use super::{page_id, pages, reach};
@@ -20,7 +21,7 @@ pub async fn check(who: &Identity, services: &Services, name: &str, page: &str) 
 /// What is told where no model is set.
 fn unset(name: &str) -> Problem {
     let detail = format!("the workspace {name} has no model: nothing is translated or analysed");
-    Problem::new("model-unset", detail).hint(format!(
+    Problem::new(Code::ModelUnset, detail).hint(format!(
         "Set [agreements.{name}.models] in the configuration: provider and model, and what that \
          provider needs; then start the server again."
     ))

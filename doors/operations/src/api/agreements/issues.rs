@@ -1,10 +1,11 @@
 //! The issues of a page.
 
+use keyward::Coded;
 use keyward::agreements::{
     Annotation, By, Error, Filter, Issue, IssueId, IssuePage, NewIssue, PageId, PageIssues,
     Severity, Sort, State, Versioned,
 };
-use keyward::{Key, Version};
+use keyward::{Code, Key, Version};
 
 use super::{name_of, page_id, pages, reach};
 use crate::agreements::Kept;
@@ -107,7 +108,7 @@ pub async fn change(
     };
     changed.map_err(|error| match error {
         Error::Moved { .. } if expected.is_some() => {
-            Problem::new("precondition-failed", error.to_string()).hint(error.hint())
+            Problem::new(Code::PreconditionFailed, error.to_string()).hint(error.hint())
         }
         error => error.into(),
     })

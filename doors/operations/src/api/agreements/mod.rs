@@ -7,6 +7,7 @@ pub mod pages;
 pub mod policies;
 pub mod tasks;
 
+use keyward::Code;
 use keyward::agreements::{PageId, QUEUE, SourceId};
 use keyward::queue::QueueStats;
 
@@ -27,7 +28,7 @@ pub fn reach<'a>(
     let found = services.agreements().get(name);
     admit_to(who, need, &target(name, found), "agreements")?;
     found.ok_or_else(|| {
-        Problem::new("unknown-workspace", format!("there is no workspace called {name:?}"))
+        Problem::new(Code::UnknownWorkspace, format!("there is no workspace called {name:?}"))
             .hint("GET /v1/agreements lists those that this credential reaches.")
     })
 }

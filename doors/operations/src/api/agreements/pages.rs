@@ -1,9 +1,9 @@
 //! The pages of a workspace, and what is attached to them.
 
 use bytes::Bytes;
-use keyward::Key;
 use keyward::agreements::source::{SourceLimits, Uploads};
 use keyward::agreements::{Attachment, BodyFormat, Error, Page, PageId, PageSummary, SourceId};
+use keyward::{Code, Key};
 
 use super::{page_id, reach, source_id};
 use crate::agreements::{Kept, LookDue};
@@ -166,7 +166,7 @@ fn changed<'a>(
 fn uploads(kept: &Kept) -> Result<&Uploads> {
     kept.workspace.uploads().ok_or_else(|| {
         let detail = format!("the pages of {} are kept elsewhere, and only read here", kept.name());
-        Problem::new("read-only", detail)
+        Problem::new(Code::ReadOnly, detail)
             .hint("Change them where they are kept; what was made of them follows.")
     })
 }

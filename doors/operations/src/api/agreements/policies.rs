@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use keyward::Code;
 use keyward::agreements::{Catalog, Document, Error, Task};
 use keyward::extract::Language;
 use keyward::queue::{Job, Status, Submitted};
@@ -71,7 +72,7 @@ pub async fn made(
             Some(language) => format!("available in {}", language.name()),
             None => "extracted".to_owned(),
         };
-        Problem::new("not-made", format!("the policy {source} of {page} is not yet {what}")).hint(
+        Problem::new(Code::NotMade, format!("the policy {source} of {page} is not yet {what}")).hint(
             "POST to the same path extracts and translates it; that needs write on the workspace.",
         )
     })
@@ -120,7 +121,7 @@ pub async fn make(
 /// The job that makes a policy: the one that is under way, else a new one.
 async fn submitted(kept: &Kept, task: Task) -> Result<String> {
     let named = serde_json::to_vec(&task)
-        .map_err(|error| Problem::new("internal", format!("the task has no name: {error}")))?;
+        .map_err(|error| Problem::new(Code::Internal, format!("the task has no name: {error}")))?;
     let name = &blake3::hash(&named).to_hex()[..32];
     for at in 0..TRIES_NAMED {
         let id = format!("policy-{name}-{at}");

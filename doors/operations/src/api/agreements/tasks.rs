@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
+use keyward::Code;
 use keyward::agreements::{QUEUE, Task};
 use keyward::queue::{Job, Status, Submitted};
 
@@ -112,9 +113,9 @@ pub(super) async fn ended(
 
 /// Why a job came to nothing, as its worker told it: `code: message`.
 pub fn failed(message: &str, id: &str) -> Problem {
-    let (code, detail) = message.split_once(": ").unwrap_or(("", message));
-    let code = crate::catalogue::find(code).map_or("task-failed", |code| code.name);
-    let detail = if code == "task-failed" { message } else { detail };
+    let told =
+        message.split_once(": ").and_then(|(code, said)| Some((Code::from_name(code)?, said)));
+    let (code, detail) = told.unwrap_or((Code::TaskFailed, message));
     Problem::new(code, detail)
         .hint("Put right what is said to be wrong, and ask again.")
         .with("job", id)

@@ -5,6 +5,7 @@ pub mod policies;
 pub mod queue;
 pub mod runs;
 
+use keyward::Code;
 use keyward::registry::{Migrated, Status};
 
 use crate::authorize::admit_to;
@@ -24,7 +25,7 @@ pub fn reach<'a>(
     let found = services.registries().get(name);
     admit_to(who, need, &target(name, found), "registries")?;
     found.ok_or_else(|| {
-        Problem::new("unknown-registry", format!("there is no registry called {name:?}"))
+        Problem::new(Code::UnknownRegistry, format!("there is no registry called {name:?}"))
             .hint("GET /v1/registries lists those that this credential reaches.")
     })
 }
@@ -69,9 +70,10 @@ pub async fn migrate(
     let migrating = kept.registry.migrate(dry_run);
     match tokio::time::timeout(time_max, migrating).await {
         Ok(done) => Ok(done?),
-        Err(_) => Err(Problem::new("timed-out", "the registry is larger than there was time for")
-            .hint(
-                "Ask again: what is moved stays moved. keyward registry migrate takes its time.",
-            )),
+        Err(_) => Err(Problem::new(
+            Code::TimedOut,
+            "the registry is larger than there was time for",
+        )
+        .hint("Ask again: what is moved stays moved. keyward registry migrate takes its time.")),
     }
 }

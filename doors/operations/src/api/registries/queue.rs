@@ -1,5 +1,6 @@
 //! What waits for the consumers of a registry, and what they could not be told.
 
+use keyward::Code;
 use keyward::queue::{DeadLetter, Listing, QueueStats, QueuedMessage, Requeued};
 use keyward::registry::Page;
 
@@ -70,7 +71,7 @@ pub async fn requeue(
 }
 
 fn superseded(policy: &str) -> Problem {
-    Problem::new("id-taken", format!("a later change of {policy:?} is in line"))
+    Problem::new(Code::IdTaken, format!("a later change of {policy:?} is in line"))
         .hint("Drop the dead letter: consumers are told of the later change.")
 }
 

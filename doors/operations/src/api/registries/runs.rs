@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
 use keyward::registry::{Page, Plan, Progress, Registry, Run, RunStatus, SyncOptions, Synced};
-use keyward::{Event, Key, KeyRange, Prefix, Revision};
+use keyward::{Code, Event, Key, KeyRange, Prefix, Revision};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use super::reach;
@@ -30,7 +30,7 @@ pub async fn plan(
         match tokio::time::timeout(time_max, kept.registry.plan(options)).await {
             Ok(plan) => Ok(plan?),
             Err(_) => Err(Problem::new(
-                "timed-out",
+                Code::TimedOut,
                 "the plan took longer than there was time for",
             )
             .hint(
@@ -110,7 +110,7 @@ fn outcome(ended: Synced) -> Result<Begun> {
         Synced::Unchanged { commit } => Ok(Begun::Unchanged { commit }),
         Synced::Busy { holder, since } => {
             let detail = format!("{holder} runs the registry since {since}");
-            Err(Problem::new("busy", detail)
+            Err(Problem::new(Code::Busy, detail)
                 .hint("Wait for its end, or look at what it does; nothing was begun.")
                 .with("holder", holder)
                 .with("since", since)

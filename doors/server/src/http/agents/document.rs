@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode};
+use keyward::Code;
 use keyward::agents::AgentEntry;
 use keyward::moment_text;
 use utoipa::ToSchema;
@@ -109,7 +110,7 @@ pub(super) fn described(response: &mut Response<Body>, entry: &AgentEntry) -> Re
 /// What is said about an entry that was written.
 pub(super) fn stored(reached: &Reached<'_>, key: &str, done: &Changed) -> Answered {
     let Some(version) = &done.version else {
-        return Err(Problem::new("internal", "what was written has no version").into());
+        return Err(Problem::new(Code::Internal, "what was written has no version").into());
     };
     let status = if done.created { StatusCode::CREATED } else { StatusCode::OK };
     let body = Object::new()

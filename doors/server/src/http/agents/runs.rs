@@ -13,6 +13,8 @@ use super::super::request::{At, Parameters};
 use super::super::text::{Object, quoted};
 use super::document::AgentNames;
 use super::{Acting, ActingHeaders};
+use keyward::Code;
+
 use crate::api::agents::{reach_user, runs as logs};
 use crate::app::App;
 use crate::http::problem::{Answered, ProblemAnswers};
@@ -116,7 +118,7 @@ async fn operations(
     let page = logs::operations(&who, &reached, &run, asked.cursor, limit).await?;
     let lines = page.operations.iter().map(serde_json::to_string);
     let lines = lines.collect::<serde_json::Result<Vec<_>>>();
-    let lines = lines.map_err(|error| Problem::new("internal", error.to_string()))?;
+    let lines = lines.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let body = Object::new().list("items", lines).optional("next", page.next.as_deref());
     Ok(json(StatusCode::OK, body.finish()))
 }

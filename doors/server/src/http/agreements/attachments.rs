@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use futures_util::stream;
+use keyward::Code;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -109,7 +110,7 @@ async fn put(
 /// One of the places of attachments in memory.
 fn place(app: &App, who: &Identity) -> Result<Place> {
     app.agreements().transfers().take(&Holder::of(who)).map_err(|_| {
-        Problem::new("overloaded", "as many attachments are on their way as this server holds")
+        Problem::new(Code::Overloaded, "as many attachments are on their way as this server holds")
             .hint("Try again in a moment; nothing was done.")
             .retryable()
             .retry_after(Duration::from_secs(1))

@@ -1,9 +1,9 @@
 //! The forms in which a document is given out.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use keyward::Version;
 use keyward::agreements::Document;
 use keyward::extract::{Language, sanitized_html};
+use keyward::{Code, Version};
 
 use crate::http::answer::{harmless, json, tagged};
 use crate::http::problem::Answered;
@@ -100,7 +100,7 @@ async fn html(markdown: &str) -> Result<String> {
     }
     let markdown = markdown.to_owned();
     tokio::task::spawn_blocking(move || sanitized_html(&markdown)).await.map_err(|_| {
-        Problem::new("internal", "the document could not be rendered")
+        Problem::new(Code::Internal, "the document could not be rendered")
             .hint("Ask for it as text/markdown.")
     })
 }

@@ -3,6 +3,7 @@
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
+use keyward::Code;
 use keyward::registry::PushHook;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -84,7 +85,7 @@ async fn heard(app: &App, name: &str, request: Request) -> Answered {
     let hooked = kept.and_then(|kept| Some((kept, kept.registry.settings().webhook.as_ref()?)));
     let Some((kept, webhook)) = hooked else {
         let detail = format!("there is no registry called {name:?} that has a webhook");
-        return Err(Problem::new("unknown-registry", detail)
+        return Err(Problem::new(Code::UnknownRegistry, detail)
             .hint("Change the path, or configure a webhook for the registry.")
             .into());
     };

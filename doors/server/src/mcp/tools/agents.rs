@@ -1,5 +1,6 @@
 //! What agents keep for users.
 
+use keyward::Code;
 use keyward::agents::{AgentEntry, Life, PastEntry, Patch, SPACE, Search, Set};
 use keyward::moment_text;
 use keyward::records::Filter;
@@ -283,14 +284,14 @@ pub(super) async fn restore(call: &Call) -> Result<Done> {
 pub(super) fn next(problem: &Problem) -> Option<String> {
     Some(
         match problem.code() {
-            "not-found" => {
+            Code::NotFound => {
                 "call agent_keys to see which entries there are, or agent_set to make one."
             }
-            "precondition-failed" => {
+            Code::PreconditionFailed => {
                 "call agent_get for the entry as it is now; its _rev is what if_version takes."
             }
-            "bad-cursor" => "call it again without cursor.",
-            "bad-change" => "call agent_set with the whole value.",
+            Code::BadCursor => "call it again without cursor.",
+            Code::BadChange => "call agent_set with the whole value.",
             _ => return None,
         }
         .to_owned(),

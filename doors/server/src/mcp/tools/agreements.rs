@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use keyward::Code;
 use keyward::agreements::{Document, Task};
 use keyward::queue::{Job, Status};
 use rmcp::model::Tool;
@@ -219,20 +220,20 @@ pub(super) async fn analyze(call: &Call) -> Result<Done> {
 pub(super) fn next(problem: &Problem) -> Option<String> {
     Some(
         match problem.code() {
-            "unknown-page" => {
+            Code::UnknownPage => {
                 "call agreement_read_policy without page to see which pages there are."
             }
-            "unknown-policy" => {
+            Code::UnknownPolicy => {
                 "call agreement_read_policy without source to see which policies there are."
             }
-            "not-made" => "call agreement_make_policy with the same page, source and language.",
-            "unknown-issue" => "call agreement_list_issues to see which issues there are.",
-            "issue-moved" | "precondition-failed" => {
+            Code::NotMade => "call agreement_make_policy with the same page, source and language.",
+            Code::UnknownIssue => "call agreement_list_issues to see which issues there are.",
+            Code::IssueMoved | Code::PreconditionFailed => {
                 "call agreement_list_issues with issue to see it as it is now, and decide again."
             }
-            "transition-refused" => "call agreement_move_issue with a state that it can become.",
-            "issue-archived" => "call agreement_move_issue with archived: false first.",
-            "model-unset" => {
+            Code::TransitionRefused => "call agreement_move_issue with a state that it can become.",
+            Code::IssueArchived => "call agreement_move_issue with archived: false first.",
+            Code::ModelUnset => {
                 "tell the user what is to be set; original policies can be read without it."
             }
             _ => return None,

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
+use keyward::Code;
 use keyward::queue::Status;
 use rmcp::model::Tool;
 use serde_json::{Value, json};
@@ -177,5 +178,6 @@ fn id(given: Option<String>) -> Result<String> {
 }
 
 pub(super) fn next(problem: &Problem) -> Option<String> {
-    (problem.code() == "not-found").then(|| "call job_list to see which jobs there are.".to_owned())
+    (problem.code() == Code::NotFound)
+        .then(|| "call job_list to see which jobs there are.".to_owned())
 }

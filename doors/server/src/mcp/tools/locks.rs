@@ -1,5 +1,6 @@
 //! Locks: held by whoever has their tickets.
 
+use keyward::Code;
 use rmcp::model::Tool;
 use serde_json::json;
 
@@ -135,13 +136,13 @@ pub(super) async fn release(call: &Call) -> Result<Done> {
 
 pub(super) fn next(problem: &Problem) -> Option<String> {
     Some(match problem.code() {
-        "locked" | "timed-out" => {
+        Code::Locked | Code::TimedOut => {
             "call lock_acquire again with wait: 25, or do something else first.".to_owned()
         }
-        "lock-lost" => {
+        Code::LockLost => {
             "stop what was done under this lock; then call lock_acquire anew.".to_owned()
         }
-        "old-ticket" => "use the ticket of the latest lock_renew.".to_owned(),
+        Code::OldTicket => "use the ticket of the latest lock_renew.".to_owned(),
         _ => return None,
     })
 }

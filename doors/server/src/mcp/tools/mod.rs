@@ -19,6 +19,7 @@ mod schema;
 use std::future::ready;
 
 use futures_util::future::BoxFuture;
+use keyward::Code;
 use keyward::records::LIMIT_DEFAULT;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::Value;
@@ -260,7 +261,7 @@ fn store<'c>(call: &'c Call, named: Option<&str>) -> Result<&'c Served> {
             let names: Vec<_> = stores(&call.app, &call.who, Need::Read)
                 .map(|served| served.name.as_str())
                 .collect();
-            Problem::new("unknown-store", format!("there is no store called {named:?}"))
+            Problem::new(Code::UnknownStore, format!("there is no store called {named:?}"))
                 .hint(format!("The stores are: {}.", names.join(", ")))
         });
     }

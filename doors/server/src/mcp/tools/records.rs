@@ -1,7 +1,7 @@
 //! Records of the declared spaces.
 
 use keyward::schema::{IndexKind, Ownership, Space as Declaration};
-use keyward::{Bindings, Key, Version};
+use keyward::{Bindings, Code, Key, Version};
 use rmcp::model::Tool;
 use serde_json::value::RawValue;
 
@@ -150,7 +150,7 @@ fn refuse_large(call: &Call, value: &RawValue) -> Result<()> {
         return Ok(());
     }
     let detail = format!("the value has {bytes} bytes, and at most {bytes_max} are taken");
-    Err(Problem::new("value-too-large", detail).hint("Make the value smaller; nothing was done."))
+    Err(Problem::new(Code::ValueTooLarge, detail).hint("Make the value smaller; nothing was done."))
 }
 
 pub(super) async fn get(call: &Call) -> Result<Done> {
@@ -251,21 +251,21 @@ pub(super) fn next(call: &Call, problem: &Problem) -> Option<String> {
         names.join(", ")
     };
     Some(match problem.code() {
-        "unknown-space" => format!("call it with one of the spaces {}.", names()),
-        "unknown-index" | "bad-query" | "needs-scan" | "index-not-ready" => {
+        Code::UnknownSpace => format!("call it with one of the spaces {}.", names()),
+        Code::UnknownIndex | Code::BadQuery | Code::NeedsScan | Code::IndexNotReady => {
             "read the resource of the space (resources/read of keyward://STORE/spaces/SPACE) for its \
              indexes; then call record_query with one of them, or with allow_scan: true."
                 .to_owned()
         }
-        "too-expensive" => {
+        Code::TooExpensive => {
             "call record_near again with a smaller radius_m or a smaller limit.".to_owned()
         }
-        "key-mismatch" => "call record_list to see what keys look like.".to_owned(),
-        "precondition-failed" => {
+        Code::KeyMismatch => "call record_list to see what keys look like.".to_owned(),
+        Code::PreconditionFailed => {
             "call record_get for the record as it is now, and decide anew.".to_owned()
         }
-        "schema-mismatch" => "change the value as the mismatches say, and call it again.".to_owned(),
-        "bad-cursor" => "call it again without cursor.".to_owned(),
+        Code::SchemaMismatch => "change the value as the mismatches say, and call it again.".to_owned(),
+        Code::BadCursor => "call it again without cursor.".to_owned(),
         _ => return None,
     })
 }

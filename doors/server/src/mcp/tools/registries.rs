@@ -1,5 +1,6 @@
 //! Registries: documents that are kept in git.
 
+use keyward::Code;
 use keyward::registry::{Operation, Progress, SyncOptions};
 use rmcp::model::Tool;
 use tokio::sync::broadcast::error::RecvError;
@@ -231,12 +232,12 @@ fn in_words(progress: Progress) -> String {
 
 pub(super) fn next(problem: &Problem) -> Option<String> {
     Some(match problem.code() {
-        "not-found" => "call registry_search or registry_list_policies to see what there is.",
-        "busy" => "call registry_status to see what runs, and call it again when that has ended.",
-        "mass-delete" => {
+        Code::NotFound => "call registry_search or registry_list_policies to see what there is.",
+        Code::Busy => "call registry_status to see what runs, and call it again when that has ended.",
+        Code::MassDelete => {
             "call registry_plan to see what would be deleted, and ask the user whether that is meant."
         }
-        "timed-out" => "call it again: what was fetched is at hand then.",
+        Code::TimedOut => "call it again: what was fetched is at hand then.",
         _ => return None,
     }
     .to_owned())

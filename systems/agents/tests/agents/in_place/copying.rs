@@ -3,7 +3,7 @@
 use keyward_agents::{
     Actor, Agents, CopiedEntries, DocumentLayout, EntryCopy, Error, OnConflict, Options, Set,
 };
-use keyward_engine::{Json, Store, Tier};
+use keyward_engine::{Code, Coded, Json, Store, Tier};
 use keyward_memory::Memory;
 use keyward_testkit::Meaning;
 
@@ -84,7 +84,7 @@ async fn entries_go_from_documents_to_a_store_and_back_the_same(place: InPlace) 
     }
     // A database of documents cannot list its users.
     let all = EntryCopy::new(documents, store(&place, Tier::Atomic)).plan(|_| ()).await;
-    assert_eq!(all.unwrap_err().code(), "unsupported");
+    assert_eq!(all.unwrap_err().code(), Code::Unsupported);
 }
 
 /// Agent data in documents of another kind.
@@ -142,7 +142,7 @@ async fn what_differs_is_decided_by_the_policy(place: InPlace) {
     let value = async |key: &str| others.get(key).await.unwrap().unwrap().to_string();
     let stopped = copy(OnConflict::Stop).await.apply(|_| ()).await.unwrap_err();
     assert!(matches!(&stopped, Error::Differs { key, .. } if key == "newer here"), "{stopped}");
-    assert_eq!(stopped.code(), "conflict");
+    assert_eq!(stopped.code(), Code::PreconditionFailed);
     let planned = copy(OnConflict::Stop).await.plan(|_| ()).await.unwrap();
     assert_eq!((planned.added, planned.kept, planned.differing.len()), (1, 2, 2));
     let copied = apply(copy(OnConflict::Keep).await).await;
@@ -282,7 +282,7 @@ async fn what_the_target_cannot_hold_is_refused_or_left_out(place: InPlace) {
     let copy = |user: &str| EntryCopy::new(source.clone(), target.clone()).user(user);
     let refused = copy("a:b").apply(|_| ()).await.unwrap_err();
     assert!(matches!(&refused, Error::InEntry { user, .. } if user == "a:b"), "{refused}");
-    assert_eq!(refused.code(), "invalid");
+    assert_eq!(refused.code(), Code::Invalid);
     let notes = source.user("ada", Actor::agent("s")).use_namespace("default").unwrap();
     let minute = std::time::Duration::from_secs(60);
     let ending = crate::fixture::set("1").ttl(minute);
@@ -304,7 +304,7 @@ async fn what_the_target_cannot_hold_is_refused_or_left_out(place: InPlace) {
     assert!(notes.set("z", Set::new(large)).await.unwrap().is_accepted());
     match copy("ada").apply(|_| ()).await {
         Ok(copied) => assert_eq!(copied.added, 1),
-        Err(refused) => assert_eq!(refused.code(), "invalid", "{refused}"),
+        Err(refused) => assert_eq!(refused.code(), Code::Invalid, "{refused}"),
     }
 }
 

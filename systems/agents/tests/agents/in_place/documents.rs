@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use keyward_agents::{Actor, Document, UserData};
-use keyward_engine::Json;
+use keyward_engine::{Code, Coded, Json};
 use keyward_testkit::Meaning;
 
 use super::place::InPlace;
@@ -209,18 +209,22 @@ async fn what_a_database_cannot_hold_is_refused(place: InPlace) {
                 put(&notes, "k", "1").await;
             }
             Err(error) => {
-                assert_eq!(error.code(), "invalid", "{value}: {error}");
+                assert_eq!(error.code(), Code::Invalid, "{value}: {error}");
                 assert_eq!(notes.get("k").await.unwrap().unwrap().as_str(), "1");
             }
         }
     }
     let long = "k".repeat(place.documents().await.limits().id_bytes_max);
     let refused = notes.set(&long, set("1")).await.unwrap_err();
-    assert!(["invalid", "limit-exceeded"].contains(&refused.code()), "{refused}");
+    assert!([Code::Invalid, Code::LimitExceeded].contains(&refused.code()), "{refused}");
     assert_eq!(notes.get(&long).await.unwrap_or_default(), None);
     let bytes_max = place.documents().await.limits().document_bytes_max;
     let large = Json::parse(format!("\"{}\"", "x".repeat(bytes_max))).unwrap();
     let refused = notes.set("large", keyward_agents::Set::new(large)).await.unwrap_err();
-    assert!(["limit-exceeded", "value-too-large"].contains(&refused.code()), "{}", refused.code());
+    assert!(
+        [Code::LimitExceeded, Code::ValueTooLarge].contains(&refused.code()),
+        "{}",
+        refused.code()
+    );
     assert_eq!(notes.get("large").await.unwrap(), None);
 }

@@ -1,7 +1,7 @@
 //! Documents of others under an id or in a list: never shown, never overwritten.
 
 use keyward_agents::{Actor, Document};
-use keyward_engine::{Json, Put};
+use keyward_engine::{Code, Coded, Json, Put};
 
 use super::place::{InPlace, entry};
 use crate::fixture::{keys, namespaces, put, set};
@@ -33,7 +33,7 @@ async fn two_users_of_one_id_never_meet(place: InPlace) {
     assert_eq!(namespaces(&thief, 10).await, [] as [&str; 0]);
     assert_eq!(thief.export(None, None, 10).await.unwrap().documents, []);
     assert_eq!(stolen.stats().await.unwrap().record_count, 0);
-    assert_eq!(stolen.set("k", set("1")).await.unwrap_err().code(), "invalid");
+    assert_eq!(stolen.set("k", set("1")).await.unwrap_err().code(), Code::Invalid);
     assert!(stolen.delete("k").await.is_err() || place.document(ID).await.is_some());
     assert!(stolen.rename("k", "l").await.is_err() || place.document(ID).await.is_some());
     agents.close().await.unwrap();
@@ -64,7 +64,7 @@ async fn users_with_a_colon_are_read_by_agents_and_never_written(place: InPlace)
         notes.set_many(vec![("k".to_owned(), set("1"))]).await.map(drop),
     ];
     for refused in refusals {
-        assert_eq!(refused.unwrap_err().code(), "invalid");
+        assert_eq!(refused.unwrap_err().code(), Code::Invalid);
     }
     let said = notes.set("k", set("1")).await.unwrap_err().to_string();
     assert!(said.contains("\"a:b\"") && said.contains("colon"), "{said}");
@@ -73,7 +73,7 @@ async fn users_with_a_colon_are_read_by_agents_and_never_written(place: InPlace)
     let others = other.use_namespace("b:default").unwrap();
     assert_eq!(others.get("k").await.unwrap(), None);
     assert_eq!(keys(&others, "", 10).await, [] as [&str; 0]);
-    assert_eq!(others.set("k", set("1")).await.unwrap_err().code(), "invalid");
+    assert_eq!(others.set("k", set("1")).await.unwrap_err().code(), Code::Invalid);
     assert!(!others.delete("k").await.unwrap());
     agents.close().await.unwrap();
     assert_eq!((agents.gathered().entries, agents.gathered().accesses), (0, 0));
@@ -113,7 +113,7 @@ async fn a_document_that_says_something_else_is_no_entry(place: InPlace) {
     let entries = notes.get_all("", None, 100).await.unwrap().entries;
     assert_eq!(entries.iter().map(|it| it.key.as_str()).collect::<Vec<_>>(), ["good"]);
     let refused = notes.set("k", set("1")).await.unwrap_err();
-    assert_eq!(refused.code(), "invalid", "{refused}");
+    assert_eq!(refused.code(), Code::Invalid, "{refused}");
     assert!(refused.to_string().contains(id), "{refused}");
     assert!(!notes.delete("k").await.unwrap());
     for (id, fields) in forged {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::{StreamExt, stream};
-use keyward_engine::Json;
+use keyward_engine::{Code, Coded, Json};
 use keyward_records::Error as RecordsError;
 
 use super::place::{InPlace, entry};
@@ -124,5 +124,5 @@ async fn lists_of_all_users_are_refused(place: InPlace) {
         assert_eq!(refused.kind(), keyward_engine::ErrorKind::Unsupported);
     }
     let refused = RecordsError::from(store.stats().await.unwrap_err());
-    assert_eq!(refused.code(), "unsupported");
+    assert_eq!(refused.code(), Code::Unsupported);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use keyward_agents::{Actor, Life, Settings};
 use keyward_engine::{
-    Commit, ErrorKind, Expect, Json, Put, ScanOrder, Tier, Version, WatchSupport,
+    Code, Coded, Commit, ErrorKind, Expect, Json, Put, ScanOrder, Tier, Version, WatchSupport,
 };
 use keyward_key::{Key, KeyRange, Prefix};
 use keyward_records::Precondition;
@@ -44,8 +44,8 @@ async fn logs_of_runs_are_refused_and_hold_nothing_up(place: InPlace) {
     let notes = ada.use_namespace("default").unwrap();
     put(&notes, "k", "1").await;
     assert!(notes.get("k").await.unwrap().is_some());
-    assert_eq!(ada.runs(None, 10).await.unwrap_err().code(), "unsupported");
-    assert_eq!(ada.operations("r1", None, 10).await.unwrap_err().code(), "unsupported");
+    assert_eq!(ada.runs(None, 10).await.unwrap_err().code(), Code::Unsupported);
+    assert_eq!(ada.operations("r1", None, 10).await.unwrap_err().code(), Code::Unsupported);
     agents.close().await.unwrap();
     let gathered = agents.gathered();
     assert_eq!((gathered.lines, gathered.accesses), (0, 0));
@@ -63,11 +63,11 @@ async fn settings_and_ends_are_refused(place: InPlace) {
         Settings::default(),
     ] {
         let refused = notes.configure(settings).await.unwrap_err();
-        assert_eq!(refused.code(), "unsupported", "{refused}");
+        assert_eq!(refused.code(), Code::Unsupported, "{refused}");
     }
     for life in [Life::After(Duration::from_secs(60)), Life::Sliding(Duration::from_secs(60))] {
         let refused = notes.set("k", set("1").life(life)).await.unwrap_err();
-        assert_eq!(refused.code(), "unsupported", "{refused}");
+        assert_eq!(refused.code(), Code::Unsupported, "{refused}");
     }
     assert_eq!(place.document("ada:default:aw==").await, None);
     assert!(notes.set("k", set("1").life(Life::Never)).await.unwrap().is_accepted());

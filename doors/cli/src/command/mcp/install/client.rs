@@ -4,10 +4,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use keyward::Code;
 use serde_json::{Map, Value, json};
 
 use super::way::Way;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 
 /// A program that uses MCP servers, and whose configuration is known.
@@ -93,9 +93,7 @@ impl Client {
             Self::GeminiCli => ".gemini/settings.json",
             Self::ClaudeDesktop | Self::Windsurf => {
                 let message = format!("{} has no configuration of a project", self.name());
-                return Err(
-                    Failure::new(Exit::Unable, "unsupported", message).hint("Leave out --project.")
-                );
+                return Err(Failure::new(Code::Unsupported, message).hint("Leave out --project."));
             }
         };
         Ok(PathBuf::from(file))
@@ -152,7 +150,7 @@ impl Client {
             Self::Cursor | Self::Windsurf => Ok(format!("${{env:{name}}}")),
             Self::ClaudeDesktop | Self::Vscode | Self::Zed => {
                 let message = format!("{} takes no API key from a variable", self.name());
-                Err(Failure::new(Exit::Unable, "unsupported", message)
+                Err(Failure::new(Code::Unsupported, message)
                     .hint("Leave out --key-variable, and give the client the key in its own way."))
             }
         }
@@ -160,7 +158,7 @@ impl Client {
 
     fn no_servers(self) -> Failure {
         let message = format!("the configuration of {} takes no URLs", self.name());
-        Failure::new(Exit::Unable, "unsupported", message).hint(
+        Failure::new(Code::Unsupported, message).hint(
             "Leave out --url to have it start keyward mcp, or add a connector in its settings.",
         )
     }

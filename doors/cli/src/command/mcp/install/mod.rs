@@ -8,6 +8,7 @@ mod way;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use keyward::Code;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -17,7 +18,6 @@ use self::file::File;
 use self::way::Way;
 use super::Whom;
 use crate::args::Target;
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::{Output, note};
 use crate::pretty::pretty;
@@ -173,6 +173,6 @@ fn refused(file: &Path, reason: &str) -> Failure {
 
 fn taken(file: &Path, name: &str) -> Failure {
     let message = format!("{} has another server called {name}", file.display());
-    Failure::new(Exit::Conflict, "conflict", message)
+    Failure::new(Code::Exists, message)
         .hint("Nothing was written. Add --replace to put this one in its place, or --name NAME.")
 }
