@@ -129,7 +129,7 @@ pub async fn clear_entries(
         keys.truncate(count - removed);
         for some in keys.chunks(together_max) {
             let done = remove(who, served, some, lock).await;
-            done.map_err(|problem| problem.with("removed", removed))?;
+            done.map_err(|problem| problem.with("deleted", removed))?;
             removed += some.len();
         }
     }

@@ -47,7 +47,7 @@ async fn entries_that_come_while_others_are_cleared_stay() {
         commit(0..LATE, "z"),
         server.request(Method::DELETE, &path),
     );
-    assert_eq!(cleared.await, json!({ "count": MANY, "removed": MANY }));
+    assert_eq!(cleared.await, json!({ "count": MANY, "deleted": MANY }));
     let left = told(200, server.get("/v1/stores/main/entries?prefix=t:&limit=1000")).await;
     assert_eq!(left["items"].as_array().unwrap().len(), LATE);
 }
@@ -69,7 +69,7 @@ async fn records_that_come_while_others_are_cleared_stay() {
         batch(0..LATE, "z"),
         server.request(Method::DELETE, &path),
     );
-    assert_eq!(cleared.await, json!({ "count": MANY, "removed": MANY }));
+    assert_eq!(cleared.await, json!({ "count": MANY, "deleted": MANY }));
     let left = told(200, server.get("/v1/spaces/sessions/records?limit=1000")).await;
     assert_eq!(left["items"].as_array().unwrap().len(), LATE);
 }
@@ -91,7 +91,7 @@ async fn agents_entries_that_come_while_others_are_cleared_stay() {
         set(0..LATE, "z"),
         server.request(Method::DELETE, &format!("{namespace}?confirm={MANY}")),
     );
-    assert_eq!(cleared.await, json!({ "count": MANY, "removed": MANY }));
+    assert_eq!(cleared.await, json!({ "count": MANY, "deleted": MANY }));
     let left = told(200, server.get(&format!("{namespace}/keys?limit=1000"))).await;
     assert_eq!(left["items"].as_array().map(Vec::len), Some(LATE), "{left}");
 }

@@ -232,11 +232,11 @@ async fn records_below_a_prefix_are_removed_when_their_number_is_confirmed() {
         assert_eq!(problem["count"], 2, "{problem}");
     }
     let counted = told(200, clear("prefix=user:ada:&dry_run=true")).await;
-    assert_eq!(counted, json!({ "count": 2, "removed": 0 }));
+    assert_eq!(counted, json!({ "count": 2, "deleted": 0 }));
     refused(400, "invalid", clear("prefix=user:ada:&confirm=2").header("idempotency-key", "k"))
         .await;
     let removed = told(200, clear("prefix=user:ada:&confirm=2")).await;
-    assert_eq!(removed, json!({ "count": 2, "removed": 2 }));
+    assert_eq!(removed, json!({ "count": 2, "deleted": 2 }));
     let left = told(200, server.get(notes)).await;
     assert_eq!(left["items"], json!([{ "key": "user:bob:notes:a" }]));
     // Indexes know of it.
@@ -252,7 +252,7 @@ async fn records_below_a_prefix_are_removed_when_their_number_is_confirmed() {
     let said = clear(bobs).bearer_auth(&eve).send().await.unwrap();
     assert!(said.status().is_client_error(), "{}", said.status());
     let own = told(200, clear("prefix=&confirm=0").bearer_auth(&eve)).await;
-    assert_eq!(own, json!({ "count": 0, "removed": 0 }));
+    assert_eq!(own, json!({ "count": 0, "deleted": 0 }));
     answered(200, server.get(&format!("{notes}/user:bob:notes:a")).bearer_auth(&admin.secret))
         .await;
 }
