@@ -43,6 +43,7 @@ mod repository;
 mod roles;
 mod several;
 mod spaces;
+mod table;
 mod tenancy;
 mod tokens;
 mod users;
