@@ -356,6 +356,8 @@ impl<'de> Deserializer<'de> for Part<'de> {
     ) -> Result<V::Value, Wrong> {
         match self {
             Self::Whole(body) if name == Json::NEWTYPE => visitor.visit_bytes(body),
+            // In a query, JSON is written as it is.
+            Self::Text(text) if name == Json::NEWTYPE => visitor.visit_bytes(text.as_bytes()),
             Self::Json(raw) => {
                 let mut json = serde_json::Deserializer::from_str(raw.get());
                 let read = json.deserialize_newtype_struct(name, visitor);
@@ -521,6 +523,8 @@ mod tests {
         input.push("value", Part::Whole(body));
         let request: Request = input.read().unwrap();
         assert_eq!(request.value.unwrap().as_str(), r#"{"n":1.10}"#);
+        let request: Request = texts(&[("key", "a"), ("value", "[1.0]")]).read().unwrap();
+        assert_eq!(request.value.unwrap().as_str(), "[1.0]");
         let object = br#"{"key":"a","value":[1e400],"limit":5,"rule":"replace","fields":["x"]}"#;
         let mut input = Input::default();
         input.push_members(object).unwrap();

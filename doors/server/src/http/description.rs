@@ -136,8 +136,14 @@ fn parameter(name: &str, place: &str, required: bool, schema: &Value) -> Value {
         // A header is text, whatever its field is.
         schema = json!({ "type": "string" });
     }
-    json!({ "name": name, "in": place, "required": required, "description": one_line(about),
-        "schema": schema })
+    let mut parameter =
+        json!({ "name": name, "in": place, "required": required, "description": one_line(about) });
+    match schema["type"] == "object" {
+        // In a query, an object is JSON.
+        true => parameter["content"] = json!({ "application/json": { "schema": schema } }),
+        false => parameter["schema"] = schema,
+    }
+    parameter
 }
 
 fn body(kind: &str, schema: &Value) -> Value {
