@@ -26,6 +26,12 @@ pub trait Engine: Send + Sync + 'static {
     /// What this engine can do.
     fn capabilities(&self) -> &Capabilities;
 
+    /// What tells this store from every other one: the same for everybody who opens it, and not a secret. For example
+    /// `cloudflare-kv://ACCOUNT/NAMESPACE`. `None` if the engine does not know.
+    fn store_id(&self) -> Option<String> {
+        None
+    }
+
     /// Whether reads run to their end on the thread that polls them, as they do where data lies in
     /// memory. Programs that serve many callers run long reads of such an engine on threads of their
     /// own; reads of other engines wait without holding up a thread.

@@ -28,6 +28,7 @@ const EXPIRATION_MAX: i64 = i32::MAX as i64;
 pub struct CloudflareKv {
     pub(crate) client: Client,
     pub(crate) namespace: String,
+    account: String,
     capabilities: Capabilities,
     batches: Arc<Batches>,
     clock: Arc<dyn Clock>,
@@ -61,6 +62,7 @@ impl CloudflareKv {
             client,
             capabilities: options.capabilities(),
             namespace: options.namespace,
+            account: options.account,
             batches: Arc::new(Batches::new()),
             clock: Arc::new(clock),
         }))
@@ -190,6 +192,11 @@ impl fmt::Debug for CloudflareKv {
 impl Engine for CloudflareKv {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    /// By its ids. The `api` option only says how to reach it.
+    fn store_id(&self) -> Option<String> {
+        Some(format!("cloudflare-kv://{}/{}", self.account, self.namespace))
     }
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {

@@ -6,11 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use keyward_engine::{
     Commit, Error, ErrorKind, Expect, Expiry, Json, Order, Outcome, Put, Result, Scan, Version,
-    moment,
 };
 use keyward_key::{Key, KeyRange};
-use serde::{Deserialize, Serialize};
 
+use crate::claim::StoreRow;
 use crate::head::Head;
 use crate::layout;
 use crate::shared::Shared;
@@ -36,22 +35,6 @@ pub struct Adopted {
     pub removed: usize,
     /// Keys that cannot be part of the store: too long for the coordinator, or below `system:coordinator`.
     pub skipped: usize,
-}
-
-/// The row that says what a coordinator is for.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct StoreRow {
-    /// First segments of the keys that stay in the coordinator.
-    keep: Vec<String>,
-    /// Whether all keys that the value store had at first are adopted.
-    adopted: bool,
-    /// When the first listing was complete. Listings are late: what was written until then is certain to be in one
-    /// that begins after the value store's lag.
-    #[serde(with = "moment::optional", default, skip_serializing_if = "Option::is_none")]
-    listed: Option<Timestamp>,
-    /// Whether there may be rows that say which keys adoption has copied.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    copied: bool,
 }
 
 impl Shared {
@@ -132,40 +115,6 @@ impl Shared {
         Ok(adopted)
     }
 
-    /// Makes sure that the coordinator is for this store.
-    async fn claim(&self) -> Result<StoreRow> {
-        let mut keep = self.options.keep.clone();
-        keep.sort();
-        keep.dedup();
-        let row = match self.store_row().await? {
-            Some((_, row)) => row,
-            None => {
-                let row =
-                    StoreRow { keep: keep.clone(), adopted: false, listed: None, copied: true };
-                let commit = Commit::new()
-                    .check(layout::store_row(), Expect::Absent)
-                    .put(layout::store_row(), Put::new(json(&row)?));
-                match self.coordinator.commit(commit).await? {
-                    Outcome::Applied { .. } => row,
-                    // Another process was first.
-                    Outcome::Conflicted { .. } => {
-                        self.store_row().await?.map_or(row, |(_, row)| row)
-                    }
-                }
-            }
-        };
-        if row.keep != keep {
-            let message = format!(
-                "the coordinator keeps the keys of {} to itself, but the store was opened to keep those of {}",
-                row.keep.join(", "),
-                keep.join(", ")
-            );
-            return Err(Error::new(ErrorKind::Misplaced, message)
-                .advise("Open the store with the keep option that it was first opened with."));
-        }
-        Ok(row)
-    }
-
     /// Notes that the value store was listed, by a listing that began at some moment, and plans the next one. The first
     /// listing after which nothing can be missing completes the adoption.
     async fn note_listed(&self, began: Timestamp) -> Result<()> {
@@ -191,13 +140,6 @@ impl Shared {
         Ok(())
     }
 
-    async fn write_store_row(&self, version: Version, row: &StoreRow) -> Result<Outcome> {
-        let commit = Commit::new()
-            .check(layout::store_row(), Expect::Version(version))
-            .put(layout::store_row(), Put::new(json(row)?));
-        self.coordinator.commit(commit).await
-    }
-
     /// Deletes the rows that say which keys adoption has copied, once it is complete.
     async fn forget_copies(&self) -> Result<()> {
         loop {
@@ -220,17 +162,6 @@ impl Shared {
                 self.write_store_row(version, &StoreRow { copied: false, ..row }).await?;
         }
         Ok(())
-    }
-
-    async fn store_row(&self) -> Result<Option<(Version, StoreRow)>> {
-        let Some(entry) = self.coordinator.get(&layout::store_row()).await? else {
-            return Ok(None);
-        };
-        let row = serde_json::from_slice(entry.value.as_bytes()).map_err(|error| {
-            let message = format!("the coordinator's row {} cannot be read", layout::store_row());
-            Error::new(ErrorKind::Corrupt, message).caused_by(error)
-        })?;
-        Ok(Some((entry.version, row)))
     }
 
     /// Gives a head to each key that has no row yet.
@@ -342,12 +273,5 @@ impl Shared {
 async fn answer<T>(step_wait: Duration, act: impl Future<Output = Result<T>>) -> Result<T> {
     within(step_wait, act).await.unwrap_or_else(|| {
         Err(Error::new(ErrorKind::Unavailable, "the value store took too long to answer"))
-    })
-}
-
-fn json(row: &StoreRow) -> Result<Json> {
-    Json::from_value(row).map_err(|error| {
-        Error::new(ErrorKind::Internal, "the coordinator's store row cannot be written")
-            .caused_by(error)
     })
 }

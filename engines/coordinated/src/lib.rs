@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `{key}`, the *head* | `{"hash":"…"}`, or `{"value":…}` for an entry that expires, or `{"kept":…}` for a lock catalog, or `{"adopted":"…"}` with the moment of the listing; the caller's metadata and expiry. Its version is the caller's version |
 //! | `system:coordinator:pending:{key}` | the value itself and a mark (hash, times), until the value store is certain to show it; for a deleted key the mark alone |
-//! | `system:coordinator:store` | which first segments stay in the coordinator, and how far adoption has come |
+//! | `system:coordinator:store` | which value store the coordinator belongs to, which first segments stay in the coordinator, and how far adoption has come |
 //! | `system:coordinator:copied:{key}` | until adoption is complete: that it has copied this bookkeeping |
 //! | keys that begin with `index`, `lock`, `queue`, `dead-letter`, `system` (and those of [`Options::keep`]) | Keyward's own bookkeeping, as it is. It never reaches the value store |
 //!
@@ -68,6 +68,7 @@
 mod adopt;
 mod capability;
 mod catalog;
+mod claim;
 mod engine;
 mod head;
 mod layout;

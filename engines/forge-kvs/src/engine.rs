@@ -290,6 +290,15 @@ impl Engine for ForgeKvs {
         &self.capabilities
     }
 
+    /// By its name for people, since the token does not say which installation it is for, and the custom entity.
+    fn store_id(&self) -> Option<String> {
+        let Options { name, entity, .. } = self.client.options();
+        Some(match entity {
+            None => format!("forge-kvs://{name}"),
+            Some(entity) => format!("forge-kvs://{name}?entity={entity}"),
+        })
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         Box::pin(self.read_many(keys))
     }

@@ -42,6 +42,8 @@ pub enum Sidecars {
 /// How a store in Forge's key-value store is opened.
 #[derive(Clone)]
 pub struct Options {
+    /// What people call the store. A coordinator knows it by this name.
+    pub name: String,
     /// The base of the storage API, without `/v1`.
     pub api: Url,
     /// Which entries have a sidecar.
@@ -69,8 +71,10 @@ impl Options {
                  as in forge-kvs://default?token_file=PATH, not {label:?}"
             )));
         }
+        let name = label.to_owned();
         let api = url.take("api");
         let mut options = Self {
+            name,
             api: parse_api(api.as_deref().unwrap_or(API_DEFAULT))?,
             sidecars: Sidecars::default(),
             entity: url.take("entity").map(parse_entity).transpose()?,
@@ -151,6 +155,7 @@ impl Options {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
+            .field("name", &self.name)
             .field("api", &self.api.as_str())
             .field("sidecars", &self.sidecars)
             .field("entity", &self.entity)

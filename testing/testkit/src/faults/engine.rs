@@ -293,6 +293,10 @@ impl Engine for FaultyEngine {
         &self.capabilities
     }
 
+    fn store_id(&self) -> Option<String> {
+        self.inner.store_id()
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         Box::pin(self.call(Call::Get, self.inner.get_many(keys)))
     }
