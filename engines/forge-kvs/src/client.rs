@@ -70,16 +70,21 @@ impl Client {
     /// The entity of a name. Forge promises that it is the current one, which it does not of batches.
     pub async fn entity(&self, name: &str, entity: &str) -> Result<Option<Row>> {
         let path = "entity/get";
-        let request = Get::new(name, Some(entity));
-        let response = self.post(path, body(path, &request)?, Effect::Reads).await?;
-        if response.status.is_success() {
-            let row = serde_json::from_slice(&response.body);
-            return row.map(Some).map_err(|error| unreadable(path, error));
-        }
-        let refusal = Refusal::of(&response);
-        match refusal.is_absent() {
-            true => Ok(None),
-            false => Err(refused(response.status, &refusal)),
+        let request = body(path, &Get::new(name, Some(entity)))?;
+        let mut pauses = Pauses::of(&self.options);
+        loop {
+            let response = self.post(path, request.clone(), Effect::Reads).await?;
+            if response.status.is_success() {
+                let row = serde_json::from_slice(&response.body);
+                return row.map(Some).map_err(|error| unreadable(path, error));
+            }
+            let refusal = Refusal::of(&response);
+            if refusal.is_absent() {
+                return Ok(None);
+            }
+            if !refusal.is_temporary() || !pauses.pause().await {
+                return Err(refused(response.status, &refusal));
+            }
         }
     }
 

@@ -26,6 +26,8 @@ use crate::{ForgeKvs, name, value};
 /// The end of an entity that has none. Every moment is before it, and JavaScript holds it.
 const NEVER: i64 = 9_000_000_000_000_000;
 const CREATE: &str = "FAIL_IF_EXISTS";
+/// How many entities are read at once.
+const READS_AT_ONCE: usize = 25;
 
 /// The attributes of an entity.
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,8 +49,25 @@ struct Change {
 }
 
 impl ForgeKvs {
-    /// Entities of some keys. Those that have expired are among them.
+    /// Entities of some keys as they are now: each by a request of its own, since Forge promises that only of reads of
+    /// one entity. Those that have expired are among them.
     pub(crate) async fn read_entities<'k>(
+        &self,
+        entity: &str,
+        keys: Vec<&'k Key>,
+    ) -> Result<HashMap<&'k Key, Entry>> {
+        let mut entries = HashMap::with_capacity(keys.len());
+        for some in keys.chunks(READS_AT_ONCE) {
+            let names: Vec<String> = some.iter().map(|key| name::name(key)).collect();
+            let reads = names.iter().map(|name| self.latest(entity, name));
+            let found = some.iter().copied().zip(try_join_all(reads).await?);
+            entries.extend(found.filter_map(|(key, entry)| Some((key, entry?))));
+        }
+        Ok(entries)
+    }
+
+    /// Entities of keys that were listed, in batches. Batches may be as late as the listing was.
+    pub(crate) async fn read_listed_entities<'k>(
         &self,
         entity: &str,
         keys: Vec<&'k Key>,

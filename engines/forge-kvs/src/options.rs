@@ -118,7 +118,11 @@ impl Options {
         Capabilities {
             engine: "forge-kvs",
             scan_order: ScanOrder::Unordered,
-            consistency: Consistency::Eventual { lag: LAG },
+            consistency: match is_entity {
+                // Forge promises that a read of one entity is current, and that of nothing else.
+                true => Consistency::LateScans { lag: LAG },
+                false => Consistency::Eventual { lag: LAG },
+            },
             compare: is_entity,
             add: false,
             watch: WatchSupport::Unsupported,

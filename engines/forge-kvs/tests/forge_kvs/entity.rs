@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use keyward_engine::{Commit, ErrorKind, Expect, Expiry, Outcome, Store, Tier};
+use keyward_engine::{
+    Commit, Consistency, ErrorKind, Expect, Expiry, Outcome, Scan, Store, Tier,
+};
 use keyward_forge_kvs::ForgeKvs;
-use keyward_key::Key;
+use keyward_key::{Key, KeyRange};
 use keyward_testkit::{HttpProxy, TestClock};
 use serde_json::json;
 
@@ -30,7 +32,7 @@ async fn an_entity_holds_the_value_plainly_and_lives_apart_from_plain_keys() {
 }
 
 #[tokio::test]
-async fn compared_writes_take_one_request_and_reads_one_for_25_keys() {
+async fn compared_writes_take_one_request_and_reads_one_for_each_key() {
     let installation = Installation::new();
     let proxy = HttpProxy::start(installation.address()).await;
     let mut options = installation.options_through(proxy.address());
@@ -55,7 +57,36 @@ async fn compared_writes_take_one_request_and_reads_one_for_25_keys() {
     let (outcome, requests) = proxy.count(store.commit(swap)).await;
     assert_eq!(outcome.unwrap(), Outcome::Conflicted { failed: vec![0] });
     assert_eq!(requests, 2, "a swap that conflicts, and why");
-    assert_eq!(proxy.count(store.get_many(&keys)).await.1, 4, "100 keys");
+    assert_eq!(proxy.count(store.get_many(&keys)).await.1, 100, "100 keys, each read as it is now");
+    let scan = Scan::new(KeyRange::all()).limit(100);
+    assert_eq!(proxy.count(store.scan(&scan)).await.1, 5, "a page of 100 keys, which may be late");
+}
+
+#[tokio::test]
+async fn reads_of_keys_are_current_where_batches_and_listings_are_late() {
+    let (installation, clock) = (Installation::new(), TestClock::new());
+    installation.control(json!({"lag": {"batch": 60_000, "query": 60_000}})).await;
+    let options = installation.entity_options();
+    let lag = Duration::from_secs(60);
+    assert_eq!(options.capabilities().consistency, Consistency::LateScans { lag });
+    let open = || OnTestClock::open(&installation, installation.entity_options(), clock.clone());
+    let (store, other) = (Store::new(open().await), Store::new(open().await));
+    let keys: Vec<Key> = (0..60).map(|n| key(&format!("row:{n}"))).collect();
+    for (n, key) in keys.iter().enumerate() {
+        store.put(key.clone(), put(&n.to_string())).await.unwrap();
+    }
+    let read = other.get_many(&keys).await.unwrap();
+    for (n, (key, entry)) in keys.iter().zip(read).enumerate() {
+        assert_eq!(entry.as_ref().unwrap().value.as_integer(), Some(n as i64));
+        assert_eq!(other.get(key).await.unwrap(), entry);
+    }
+    let scan = Scan::new(KeyRange::all());
+    assert_eq!(other.scan(&scan).await.unwrap().rows, [], "listings are late");
+    clock.advance(lag);
+    assert_eq!(other.scan(&scan).await.unwrap().rows.len(), keys.len());
+    // A throttled read is sent again.
+    installation.control(json!({"throttled": 2})).await;
+    assert!(other.get(&keys[0]).await.unwrap().is_some());
 }
 
 #[tokio::test]
