@@ -81,9 +81,12 @@ impl Verdict {
                     not_probed.push("commits of several keys: the engine has none".to_owned());
                 }
             }
+            let lag = capabilities.consistency.lag();
             match has_layout {
-                false => probed.push("scans in pages of one".to_owned()),
                 true => not_probed.push("lists: the database may lack their index".to_owned()),
+                false if lag.is_zero() => probed.push("scans in pages of one".to_owned()),
+                false => not_probed
+                    .push(format!("scans: they may be {} s late", lag.as_secs_f64().ceil())),
             }
         }
         Self { probe, broken, verdict, voids, probed, not_probed }
