@@ -64,6 +64,14 @@ pub trait Engine: Send + Sync + 'static {
         cannot_watch(self.capabilities().engine)
     }
 
+    /// Brings what a key holds to the store behind this engine, and says whether that store shows it. Waits as long as
+    /// its reads may be late. For engines whose commits are acknowledged before the values are where others read them.
+    /// `None` if there is no such store, or if the key never goes there. What that store refuses is an error.
+    fn push_through<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<bool>>> {
+        let _ = key;
+        Box::pin(async { Ok(None) })
+    }
+
     /// What the engine knows about its size, without reading values.
     fn stats(&self) -> BoxFuture<'_, Result<Stats>>;
 

@@ -123,6 +123,11 @@ impl Engine for Coordinated {
         }))
     }
 
+    /// Sends the value if the value store does not have it yet, and reads it back.
+    fn push_through<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<bool>>> {
+        Box::pin(self.shared.push_through(key))
+    }
+
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
         Box::pin(self.shared.counted())
     }
