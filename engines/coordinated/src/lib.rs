@@ -31,7 +31,8 @@
 //! # Why it is right
 //!
 //! *Reads are strong.* Whether a key exists, and which value it has, is read in one moment of the coordinator. A value
-//! from the value store is identified by its hash, so it does not matter when it is read.
+//! from the value store is identified by its hash, so it does not matter when it is read. The hash is of the meaning: a
+//! value store that parses values may show the members of an object in another order.
 //!
 //! *The value store follows.* Take the last write of a key to land in the value store. If its sender lives, it reads
 //! the row after that. The row says what was sent, or the sender would have sent again, and its write would not be
@@ -72,6 +73,7 @@ mod claim;
 mod engine;
 mod head;
 mod layout;
+mod meaning;
 mod options;
 mod pending;
 mod push;
