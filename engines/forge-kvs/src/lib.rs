@@ -1,8 +1,8 @@
 //! The Forge KVS engine: the key-value store that Atlassian Forge hosts for an app, over the storage REST API of
 //! Forge Remote.
 //!
-//! `forge-kvs://default?token_file=PATH`. The place is a name for people; the token decides which installation of
-//! which app it is. It is the app system token that Forge Remote sends with each invocation (`x-forge-oauth-system`,
+//! `forge-kvs://default?token_file=PATH`. The place is a name for people, and what a coordinator knows the store by; the
+//! token decides which installation of which app it is. It is the app system token that Forge Remote sends with each invocation (`x-forge-oauth-system`,
 //! valid for about an hour): in a file that is read for each request, in the environment variable `FORGE_KVS_TOKEN`,
 //! or handed in per call ([`ForgeKvs::with_token`], [`TokenSource`]).
 //!
