@@ -25,7 +25,7 @@ pub async fn doctor(records: Records, mut rules: WriteRules) -> Result<Doctor> {
 }
 
 /// Tries whether a store's database keeps what the engine promises, on scratch keys that are removed again: below
-/// `system:probe`, or in a store with `layout=document`, which takes entries only, as entries of the user
+/// `system:probe`, with a coordinator also one below `keyward-probe` that goes to the value store, or in a store with `layout=document`, which takes entries only, as entries of the user
 /// `keyward-probe`. Lists are not tried there: their index may be late.
 pub async fn probe(store: &Store, has_document_layout: bool) -> Result<Probed> {
     let scratch = match has_document_layout {

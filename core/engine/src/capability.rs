@@ -30,9 +30,11 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// How strong the promises above the engine can be.
+    /// How strong the promises above the engine can be. An engine whose reads of keys are late is advisory even if it
+    /// compares: who finds a key absent, or free, may be reading the past.
     pub fn tier(&self) -> Tier {
-        match (self.compare, self.limits.commit_keys_max) {
+        let compares_current = self.compare && self.consistency.get_lag().is_zero();
+        match (compares_current, self.limits.commit_keys_max) {
             (true, 2..) => Tier::Atomic,
             (true, _) => Tier::Recoverable,
             (false, _) => Tier::Advisory,
@@ -45,7 +47,7 @@ impl Capabilities {
 pub enum Tier {
     /// Commits of several keys: records and their indexes change together.
     Atomic,
-    /// Compare-and-swap of one key: indexes follow by a protocol that recovers from crashes.
+    /// Compare-and-swap of one key, and current reads of keys: indexes follow by a protocol that recovers from crashes.
     Recoverable,
     /// Neither: the last writer wins, indexes are best effort.
     Advisory,
@@ -75,11 +77,34 @@ pub enum ScanOrder {
 pub enum Consistency {
     /// Always.
     Strong,
-    /// After a while: at most about this long.
-    Eventual {
-        /// The lag to expect.
+    /// Reads of keys always. Scans may leave out keys that were added lately, and show entries as they were.
+    LateScans {
+        /// The lag of scans to expect.
         lag: Duration,
     },
+    /// After a while: at most about this long.
+    Eventual {
+        /// The lag of all reads to expect.
+        lag: Duration,
+    },
+}
+
+impl Consistency {
+    /// How late any read may be, scans included.
+    pub fn lag(self) -> Duration {
+        match self {
+            Self::Strong => Duration::ZERO,
+            Self::LateScans { lag } | Self::Eventual { lag } => lag,
+        }
+    }
+
+    /// How late reads of keys may be.
+    pub fn get_lag(self) -> Duration {
+        match self {
+            Self::Strong | Self::LateScans { .. } => Duration::ZERO,
+            Self::Eventual { lag } => lag,
+        }
+    }
 }
 
 /// Whether changes can be watched.

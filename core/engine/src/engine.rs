@@ -26,6 +26,12 @@ pub trait Engine: Send + Sync + 'static {
     /// What this engine can do.
     fn capabilities(&self) -> &Capabilities;
 
+    /// What tells this store from every other one: the same for everybody who opens it, and not a secret. For example
+    /// `cloudflare-kv://ACCOUNT/NAMESPACE`. `None` if the engine does not know.
+    fn store_id(&self) -> Option<String> {
+        None
+    }
+
     /// Whether reads run to their end on the thread that polls them, as they do where data lies in
     /// memory. Programs that serve many callers run long reads of such an engine on threads of their
     /// own; reads of other engines wait without holding up a thread.
@@ -56,6 +62,14 @@ pub trait Engine: Send + Sync + 'static {
     fn watch(&self, range: KeyRange, since: Option<Revision>) -> BoxStream<'static, Result<Event>> {
         let _ = (range, since);
         cannot_watch(self.capabilities().engine)
+    }
+
+    /// Brings what a key holds to the store behind this engine, and says whether that store shows it. Waits as long as
+    /// its reads may be late. For engines whose commits are acknowledged before the values are where others read them.
+    /// `None` if there is no such store, or if the key never goes there. What that store refuses is an error.
+    fn push_through<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<bool>>> {
+        let _ = key;
+        Box::pin(async { Ok(None) })
     }
 
     /// What the engine knows about its size, without reading values.

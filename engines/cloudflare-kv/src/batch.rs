@@ -63,8 +63,9 @@ impl Batches {
         Self { waiting: Mutex::default(), permits: Semaphore::new(BATCHES_MAX) }
     }
 
-    /// Makes a write. One that is dropped may be made all the same.
+    /// Makes a write. One that is dropped is not made, unless it is under way already.
     pub async fn write(&self, client: &Client, write: NameWrite) -> Result<()> {
+        let mut caller = Caller { batches: self, is_answered: false };
         loop {
             let (done, answer) = oneshot::channel();
             self.waiting().push(Waiting { write: write.clone(), done });
@@ -72,6 +73,7 @@ impl Batches {
             tokio::task::yield_now().await;
             // Without an answer, somebody who was sending it was dropped. Writing twice is as good as once.
             if let Some(result) = self.answered(client, answer).await {
+                caller.is_answered = true;
                 return result;
             }
         }
@@ -114,6 +116,22 @@ impl Batches {
         }
         let count = names.len();
         waiting.drain(..count).collect()
+    }
+}
+
+/// Somebody who waits for a write. Whoever goes away before the answer takes the write out of the line: sent later, it
+/// would land on what others have written since.
+struct Caller<'b> {
+    batches: &'b Batches,
+    is_answered: bool,
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            // What waits for the answer is dropped before this.
+            self.batches.waiting().retain(|one| !one.done.is_closed());
+        }
     }
 }
 
@@ -176,5 +194,36 @@ fn pair(write: &NameWrite) -> Option<(String, Pair)> {
     match write {
         NameWrite::Put(pair) => Some((pair.key.clone(), pair.clone())),
         NameWrite::Delete(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::{Options, Token};
+
+    #[tokio::test]
+    async fn a_write_that_is_dropped_while_it_waits_is_forgotten() {
+        let mut options = Options::new("account", "namespace");
+        options.token = Some(Token::new("token").unwrap());
+        let (client, batches) = (Client::new(&options).unwrap(), Batches::new());
+        // As if all requests that may be under way were.
+        let permits = batches.permits.acquire_many(BATCHES_MAX as u32).await.unwrap();
+        let write = |name: &str| Box::pin(batches.write(&client, NameWrite::Delete(name.into())));
+        let mut kept = write("kept");
+        for name in ["cancelled", "also", "cancelled"] {
+            let mut cancelled = write(name);
+            for _ in 0..3 {
+                assert!(cancelled.as_mut().now_or_never().is_none(), "it waits for its turn");
+                assert!(kept.as_mut().now_or_never().is_none());
+            }
+            assert_eq!(batches.waiting().len(), 2);
+        }
+        let batch = batches.next_batch();
+        let names: Vec<&str> = batch.iter().map(|one| one.write.name()).collect();
+        assert_eq!(names, ["kept"]);
+        drop((batch, permits));
     }
 }

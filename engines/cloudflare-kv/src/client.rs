@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use keyward_engine::{Error, ErrorKind, Json, Result};
+use keyward_engine::{Error, ErrorKind, Result};
 use keyward_http::header::{AUTHORIZATION, HeaderValue};
 use keyward_http::{Effect, Method, Request, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::options::GET_KEYS_MAX;
@@ -31,8 +31,7 @@ pub(crate) struct Client {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Pair {
     pub key: String,
-    #[serde(serialize_with = "as_text")]
-    pub value: Json,
+    pub value: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Box<RawValue>>,
     /// In seconds since 1970.
@@ -43,7 +42,7 @@ pub(crate) struct Pair {
 /// A pair as it is read.
 #[derive(Debug)]
 pub(crate) struct Found {
-    pub value: Json,
+    pub value: value::Read,
     pub metadata: Option<Box<RawValue>>,
     pub expiration: Option<f64>,
 }
@@ -271,10 +270,6 @@ impl Client {
             Error::new(ErrorKind::Internal, "no URL for a request to Workers KV").caused_by(error)
         })
     }
-}
-
-fn as_text<S: Serializer>(json: &Json, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(json.as_str())
 }
 
 fn decode<T: DeserializeOwned>(doing: &str, response: &Response) -> Result<Answer<T>> {

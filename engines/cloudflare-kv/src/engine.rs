@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::batch::{Batches, NameWrite};
 use crate::client::{Client, Found, Pair};
-use crate::metadata::Beside;
+use crate::metadata::{self, Beside};
 use crate::name::{NAME_BYTES_MAX, name_of};
 use crate::options::TTL_MIN;
 use crate::{Options, value};
@@ -28,6 +28,7 @@ const EXPIRATION_MAX: i64 = i32::MAX as i64;
 pub struct CloudflareKv {
     pub(crate) client: Client,
     pub(crate) namespace: String,
+    account: String,
     capabilities: Capabilities,
     batches: Arc<Batches>,
     clock: Arc<dyn Clock>,
@@ -61,6 +62,7 @@ impl CloudflareKv {
             client,
             capabilities: options.capabilities(),
             namespace: options.namespace,
+            account: options.account,
             batches: Arc::new(Batches::new()),
             clock: Arc::new(clock),
         }))
@@ -69,9 +71,11 @@ impl CloudflareKv {
     /// The entry of a pair; `None` if it has ended.
     pub(crate) fn entry(&self, found: Found) -> Option<Entry> {
         let Beside { metadata, ends } = Beside::read(found.metadata.as_deref());
+        let value::Read { value, is_text } = found.value;
+        let metadata = if is_text { Some(metadata::of_text(metadata)) } else { metadata };
         let expires = ends.or(moment_of(found.expiration));
-        let version = value::version(&found.value, metadata.as_ref(), expires);
-        let entry = Entry { value: found.value, metadata, version, expires };
+        let version = value::version(&value, metadata.as_ref(), expires);
+        let entry = Entry { value, metadata, version, expires };
         (!entry.is_expired(self.clock.now())).then_some(entry)
     }
 
@@ -127,7 +131,10 @@ impl CloudflareKv {
             Some(ends) if ends.as_second() > EXPIRATION_MAX => (None, Some(ends)),
             ends => (ends, None),
         };
-        let beside = Beside { metadata: put.metadata, ends: own };
+        let text = metadata::asking_for_text(put.metadata.as_ref())
+            .and_then(|rest| Some((value::plain_text(&put.value)?, rest)));
+        let (value, metadata) = text.unwrap_or_else(|| (put.value.to_string(), put.metadata));
+        let beside = Beside { metadata, ends: own };
         let metadata =
             beside.to_stored().map(RawValue::from_string).transpose().map_err(|error| {
                 Error::new(ErrorKind::Internal, "metadata cannot be written").caused_by(error)
@@ -144,7 +151,7 @@ impl CloudflareKv {
             ));
         }
         let expiration = expiration.map(Timestamp::as_second);
-        let pair = Pair { key: name, value: put.value, metadata, expiration };
+        let pair = Pair { key: name, value, metadata, expiration };
         Ok((NameWrite::Put(pair), Some(version)))
     }
 }
@@ -190,6 +197,11 @@ impl fmt::Debug for CloudflareKv {
 impl Engine for CloudflareKv {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    /// By its ids. The `api` option only says how to reach it.
+    fn store_id(&self) -> Option<String> {
+        Some(format!("cloudflare-kv://{}/{}", self.account, self.namespace))
     }
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {

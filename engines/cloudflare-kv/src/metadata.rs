@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 
 /// The only member of metadata that says more than an object can.
 const OURS: &str = "keyward";
+/// The member that says that a value is text without the quotes of JSON. It stands last, and is shown and taken here
+/// only: the value itself tells.
+const TEXT: &str = r#""keyward:text":true}"#;
 /// As many digits as a number has that any program writes again as it was.
 const DIGITS_MAX: usize = 15;
 
@@ -64,6 +67,24 @@ impl Beside {
         }
         let text = Token::all(json.as_str()).map(|token| token.written_again()).collect::<String>();
         Self { metadata: Some(Json::from_stored(text)), ends: None }
+    }
+}
+
+/// Metadata of a value that is text without quotes, as it is shown.
+pub(crate) fn of_text(metadata: Option<Json>) -> Json {
+    let start = match metadata.as_ref().map_or("{}", Json::as_str) {
+        "{}" => "{".to_owned(),
+        object => format!("{},", object.strip_suffix('}').unwrap_or(object)),
+    };
+    Json::from_stored(format!("{start}{TEXT}"))
+}
+
+/// What is left of metadata that asks for text without quotes; `None` if it does not.
+pub(crate) fn asking_for_text(metadata: Option<&Json>) -> Option<Option<Json>> {
+    let start = metadata?.as_str().strip_suffix(TEXT)?;
+    match start.strip_suffix(',') {
+        None => (start == "{").then_some(None),
+        Some(members) => Some(Some(Json::from_stored(format!("{members}}}")))),
     }
 }
 
@@ -200,6 +221,23 @@ mod tests {
             assert!(stored.starts_with(r#"{"keyward":{"metadata":"#), "{stored}");
             assert_eq!(read(&stored).metadata.unwrap().as_str(), text);
         }
+    }
+
+    #[test]
+    fn the_form_of_a_text_is_shown_beside_other_metadata() {
+        for (stored, shown) in [
+            (None, r#"{"keyward:text":true}"#),
+            (Some(r#"{"by":"worker"}"#), r#"{"by":"worker","keyward:text":true}"#),
+        ] {
+            let stored = stored.map(Json::from_stored);
+            let json = of_text(stored.clone());
+            assert_eq!(json.as_str(), shown);
+            assert_eq!(asking_for_text(Some(&json)), Some(stored));
+        }
+        for other in [r#"{"keyward:text":false}"#, r#"{"a":{"keyward:text":true}}"#, r#"{"x":1}"#] {
+            assert_eq!(asking_for_text(Some(&Json::from_stored(other))), None, "{other}");
+        }
+        assert_eq!(asking_for_text(None), None);
     }
 
     #[test]

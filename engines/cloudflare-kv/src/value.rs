@@ -3,21 +3,36 @@
 use jiff::Timestamp;
 use keyward_engine::{Json, Version};
 
+/// A value as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub value: Json,
+    /// Whether it was text without the quotes of JSON.
+    pub is_text: bool,
+}
+
 /// Reads a value. What is not JSON that can be stored comes as a JSON string, so that no value of another program
 /// keeps those beside it from being read: text as it is, anything else as a `data:` URL.
-pub(crate) fn read(bytes: Vec<u8>) -> Json {
+pub(crate) fn read(bytes: Vec<u8>) -> Read {
     match String::from_utf8(bytes) {
         Ok(text) => read_text(text),
-        Err(error) => string(&data_url(error.as_bytes())),
+        Err(error) => Read { value: string(&data_url(error.as_bytes())), is_text: false },
     }
 }
 
 /// Reads a value that is text.
-pub(crate) fn read_text(text: String) -> Json {
+pub(crate) fn read_text(text: String) -> Read {
     match Json::parse(text.clone()) {
-        Ok(json) => json,
-        Err(_) => string(&text),
+        Ok(value) => Read { value, is_text: false },
+        Err(_) => Read { value: string(&text), is_text: true },
     }
+}
+
+/// The text of a JSON string that is read again as that string: one that is no JSON itself.
+pub(crate) fn plain_text(value: &Json) -> Option<String> {
+    let text: String = serde_json::from_slice(value.as_bytes()).ok()?;
+    let Read { value: again, is_text } = read_text(text.clone());
+    (is_text && again == *value).then_some(text)
 }
 
 fn string(text: &str) -> Json {
@@ -55,15 +70,17 @@ mod tests {
     #[test]
     fn json_is_read_as_it_is() {
         for text in ["null", "1.50", r#"{"b":1,"a":"\u00e9"}"#] {
-            assert_eq!(read(text.into()).as_str(), text);
+            assert_eq!(read(text.into()).value.as_str(), text);
         }
-        assert_eq!(read(b"{ \"a\": 1 }\n".to_vec()).as_str(), r#"{"a":1}"#);
+        assert_eq!(read(b"{ \"a\": 1 }\n".to_vec()).value.as_str(), r#"{"a":1}"#);
     }
 
     #[test]
     fn text_that_is_not_json_is_a_string() {
         for text in ["3f786850e387550fdab836ed7e6dc881de23001b", "", "{\"a\":", "# 학칙\n\"x\""] {
-            let json = read(text.into());
+            let Read { value: json, is_text } = read(text.into());
+            assert!(is_text);
+            assert_eq!(plain_text(&json).as_deref(), Some(text));
             let back: String = serde_json::from_slice(json.as_bytes()).unwrap();
             assert_eq!(back, text);
             assert_eq!(Json::parse(json.to_bytes()).unwrap(), json, "it is JSON");
@@ -79,7 +96,16 @@ mod tests {
             (&[0xff, 0, 1], "/wAB"),
             (&[0x89, b'P', b'N', b'G'], "iVBORw=="),
         ] {
-            assert_eq!(read(bytes.to_vec()).as_str(), format!("{start}{digits}\""));
+            let read = read(bytes.to_vec());
+            assert_eq!(read.value.as_str(), format!("{start}{digits}\""));
+            assert!(!read.is_text);
+        }
+    }
+
+    #[test]
+    fn a_string_that_would_be_read_as_something_else_is_not_written_plainly() {
+        for text in [r#""12""#, r#""null""#, r#""{}""#, r#""\u0061b""#, "1", "[]"] {
+            assert_eq!(plain_text(&Json::parse(text.to_owned()).unwrap()), None, "{text}");
         }
     }
 

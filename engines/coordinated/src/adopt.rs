@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use keyward_engine::{
-    Commit, Error, ErrorKind, Expect, Expiry, Json, Order, Outcome, Put, Result, Scan, Version,
-    moment,
+    Commit, Entry, Error, ErrorKind, Expect, Expiry, Json, Order, Outcome, Put, Result, Scan,
+    Version,
 };
 use keyward_key::{Key, KeyRange};
-use serde::{Deserialize, Serialize};
 
+use crate::claim::StoreRow;
 use crate::head::Head;
 use crate::layout;
 use crate::shared::Shared;
@@ -18,6 +18,8 @@ use crate::tasks::within;
 
 /// How many keys are adopted in one commit at most.
 const ADOPTED_AT_ONCE: usize = 256;
+/// How many values are read at once: what value stores read in one request.
+const READ_AT_ONCE: usize = 100;
 
 /// How long the second listing waits for one answer of the value store, so that an opening does not wait for one that
 /// hangs.
@@ -36,22 +38,6 @@ pub struct Adopted {
     pub removed: usize,
     /// Keys that cannot be part of the store: too long for the coordinator, or below `system:coordinator`.
     pub skipped: usize,
-}
-
-/// The row that says what a coordinator is for.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct StoreRow {
-    /// First segments of the keys that stay in the coordinator.
-    keep: Vec<String>,
-    /// Whether all keys that the value store had at first are adopted.
-    adopted: bool,
-    /// When the first listing was complete. Listings are late: what was written until then is certain to be in one
-    /// that begins after the value store's lag.
-    #[serde(with = "moment::optional", default, skip_serializing_if = "Option::is_none")]
-    listed: Option<Timestamp>,
-    /// Whether there may be rows that say which keys adoption has copied.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    copied: bool,
 }
 
 impl Shared {
@@ -132,40 +118,6 @@ impl Shared {
         Ok(adopted)
     }
 
-    /// Makes sure that the coordinator is for this store.
-    async fn claim(&self) -> Result<StoreRow> {
-        let mut keep = self.options.keep.clone();
-        keep.sort();
-        keep.dedup();
-        let row = match self.store_row().await? {
-            Some((_, row)) => row,
-            None => {
-                let row =
-                    StoreRow { keep: keep.clone(), adopted: false, listed: None, copied: true };
-                let commit = Commit::new()
-                    .check(layout::store_row(), Expect::Absent)
-                    .put(layout::store_row(), Put::new(json(&row)?));
-                match self.coordinator.commit(commit).await? {
-                    Outcome::Applied { .. } => row,
-                    // Another process was first.
-                    Outcome::Conflicted { .. } => {
-                        self.store_row().await?.map_or(row, |(_, row)| row)
-                    }
-                }
-            }
-        };
-        if row.keep != keep {
-            let message = format!(
-                "the coordinator keeps the keys of {} to itself, but the store was opened to keep those of {}",
-                row.keep.join(", "),
-                keep.join(", ")
-            );
-            return Err(Error::new(ErrorKind::Misplaced, message)
-                .advise("Open the store with the keep option that it was first opened with."));
-        }
-        Ok(row)
-    }
-
     /// Notes that the value store was listed, by a listing that began at some moment, and plans the next one. The first
     /// listing after which nothing can be missing completes the adoption.
     async fn note_listed(&self, began: Timestamp) -> Result<()> {
@@ -191,13 +143,6 @@ impl Shared {
         Ok(())
     }
 
-    async fn write_store_row(&self, version: Version, row: &StoreRow) -> Result<Outcome> {
-        let commit = Commit::new()
-            .check(layout::store_row(), Expect::Version(version))
-            .put(layout::store_row(), Put::new(json(row)?));
-        self.coordinator.commit(commit).await
-    }
-
     /// Deletes the rows that say which keys adoption has copied, once it is complete.
     async fn forget_copies(&self) -> Result<()> {
         loop {
@@ -220,17 +165,6 @@ impl Shared {
                 self.write_store_row(version, &StoreRow { copied: false, ..row }).await?;
         }
         Ok(())
-    }
-
-    async fn store_row(&self) -> Result<Option<(Version, StoreRow)>> {
-        let Some(entry) = self.coordinator.get(&layout::store_row()).await? else {
-            return Ok(None);
-        };
-        let row = serde_json::from_slice(entry.value.as_bytes()).map_err(|error| {
-            let message = format!("the coordinator's row {} cannot be read", layout::store_row());
-            Error::new(ErrorKind::Corrupt, message).caused_by(error)
-        })?;
-        Ok(Some((entry.version, row)))
     }
 
     /// Gives a head to each key that has no row yet.
@@ -259,12 +193,7 @@ impl Shared {
                         break;
                     }
                     // Somebody wrote or deleted those meanwhile.
-                    Outcome::Conflicted { failed } => {
-                        let failed: HashSet<usize> =
-                            failed.into_iter().map(|check| check / 2).collect();
-                        let mut at = 0..;
-                        new.retain(|_| at.next().is_none_or(|at| !failed.contains(&at)));
-                    }
+                    Outcome::Conflicted { failed } => retain_passed(&mut new, &failed),
                 }
             }
         }
@@ -274,25 +203,66 @@ impl Shared {
     /// Copies keys that stay in the coordinator, while the store is being adopted, and each only once. They live on in
     /// the coordinator alone, and another copy could bring back what was deleted there.
     async fn copy(&self, keys: &[Key], adopting: &Version, step_wait: Duration) -> Result<usize> {
-        let mut copied = 0;
         let marks: Vec<Key> = keys.iter().map(layout::copied).collect();
         let marks = self.rows(&marks).await?;
-        for (key, _) in keys.iter().zip(marks).filter(|(_, mark)| mark.is_none()) {
-            let Some(entry) = answer(step_wait, self.values.get(key)).await? else { continue };
-            let put = Put {
-                value: entry.value,
-                metadata: entry.metadata,
-                expiry: entry.expires.map(Expiry::At),
-            };
-            let commit = Commit::new()
-                .check(key.clone(), Expect::Absent)
-                .check(layout::copied(key), Expect::Absent)
-                .check(layout::store_row(), Expect::Version(adopting.clone()))
-                .put(key.clone(), put)
-                .put(layout::copied(key), Put::new(Json::from_stored("true")));
-            copied += usize::from(self.coordinator.commit(commit).await?.is_applied());
+        let missing = keys.iter().zip(marks).filter(|(_, mark)| mark.is_none());
+        let missing: Vec<Key> = missing.map(|(key, _)| key.clone()).collect();
+        // Each key has two rows, and the commit checks one row more.
+        let keys_max = (self.coordinator.capabilities().limits.commit_keys_max - 1) / 2;
+        let keys_max = keys_max.clamp(1, ADOPTED_AT_ONCE);
+        let bytes_max = self.capabilities.limits.commit_bytes_max;
+        let mut copied = 0;
+        for some in missing.chunks(READ_AT_ONCE) {
+            let entries = answer(step_wait, self.shown(some)).await?;
+            let found = some.iter().zip(entries).filter_map(|(key, entry)| Some((key, entry?)));
+            let mut batch = Vec::new();
+            let mut bytes = 0;
+            for (key, entry) in found {
+                let metadata = entry.metadata.as_ref().map_or(0, Json::len);
+                let size = key.as_bytes().len() + entry.value.len() + metadata;
+                if batch.len() == keys_max || bytes + size > bytes_max {
+                    copied += self.copy_together(std::mem::take(&mut batch), adopting).await?;
+                    bytes = 0;
+                }
+                bytes += size;
+                batch.push((key, entry));
+            }
+            copied += self.copy_together(batch, adopting).await?;
         }
         Ok(copied)
+    }
+
+    /// Copies some entries in one commit, without those that are there already.
+    async fn copy_together(
+        &self,
+        mut batch: Vec<(&Key, Entry)>,
+        adopting: &Version,
+    ) -> Result<usize> {
+        while !batch.is_empty() {
+            let mut commit = Commit::new();
+            for (key, entry) in &batch {
+                let put = Put {
+                    value: entry.value.clone(),
+                    metadata: entry.metadata.clone(),
+                    expiry: entry.expires.map(Expiry::At),
+                };
+                commit = commit
+                    .check((*key).clone(), Expect::Absent)
+                    .check(layout::copied(key), Expect::Absent)
+                    .put((*key).clone(), put)
+                    .put(layout::copied(key), Put::new(Json::from_stored("true")));
+            }
+            let commit = commit.check(layout::store_row(), Expect::Version(adopting.clone()));
+            match self.coordinator.commit(commit).await? {
+                Outcome::Applied { .. } => return Ok(batch.len()),
+                // Another process has listed the store too: the next listing copies what is left.
+                Outcome::Conflicted { failed } if failed.contains(&(batch.len() * 2)) => {
+                    return Ok(0);
+                }
+                Outcome::Conflicted { failed } => retain_passed(&mut batch, &failed),
+            }
+        }
+        Ok(0)
     }
 
     /// Reads the keys that the value store does not list, which takes over their removal.
@@ -338,16 +308,16 @@ impl Shared {
     }
 }
 
+/// Leaves those of which both checks held.
+fn retain_passed<T>(all: &mut Vec<T>, failed: &[usize]) {
+    let failed: HashSet<usize> = failed.iter().map(|check| check / 2).collect();
+    let mut at = 0..;
+    all.retain(|_| at.next().is_none_or(|at| !failed.contains(&at)));
+}
+
 /// What the value store answers, if it does so in time.
 async fn answer<T>(step_wait: Duration, act: impl Future<Output = Result<T>>) -> Result<T> {
     within(step_wait, act).await.unwrap_or_else(|| {
         Err(Error::new(ErrorKind::Unavailable, "the value store took too long to answer"))
-    })
-}
-
-fn json(row: &StoreRow) -> Result<Json> {
-    Json::from_value(row).map_err(|error| {
-        Error::new(ErrorKind::Internal, "the coordinator's store row cannot be written")
-            .caused_by(error)
     })
 }

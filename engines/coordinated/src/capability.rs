@@ -88,10 +88,7 @@ fn limits(values: &Limits, coordinator: &Limits) -> Limits {
 
 /// How late a read of a value store may be.
 pub(crate) fn lag(values: &Capabilities) -> Duration {
-    match values.consistency {
-        Consistency::Strong => Duration::ZERO,
-        Consistency::Eventual { lag } => lag,
-    }
+    values.consistency.lag()
 }
 
 fn weaker(one: Durability, other: Durability) -> Durability {

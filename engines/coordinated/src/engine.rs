@@ -28,8 +28,9 @@ impl Coordinated {
     /// Later, values that earlier processes could not push are pushed, and some rows are settled. A value store that
     /// is out of reach, or too slow, then does not fail the opening.
     ///
-    /// Fails as [`Misplaced`](keyward_engine::ErrorKind::Misplaced) if the coordinator's engine cannot be one, or if
-    /// the store was opened with another [`Options::keep`] before.
+    /// Fails as [`Misplaced`](keyward_engine::ErrorKind::Misplaced) if the coordinator's engine cannot be one, if the
+    /// coordinator belongs to another value store (by its [`Engine::store_id`]), or if the store was opened with
+    /// another [`Options::keep`] before.
     pub async fn open(
         values: Arc<dyn Engine>,
         coordinator: Arc<dyn Engine>,
@@ -120,6 +121,11 @@ impl Engine for Coordinated {
                 event => event,
             })
         }))
+    }
+
+    /// Sends the value if the value store does not have it yet, and reads it back.
+    fn push_through<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<bool>>> {
+        Box::pin(self.shared.push_through(key))
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {

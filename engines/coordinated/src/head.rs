@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use keyward_engine::{Error, ErrorKind, Json, Result, moment_text};
 use keyward_key::Key;
 
+use crate::meaning::canonical;
+
 /// Where the value of a key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Head {
@@ -22,7 +24,7 @@ pub(crate) enum Head {
     Adopted(Option<Timestamp>),
 }
 
-/// The hash of a value's text, as hexadecimal digits.
+/// The hash of a value, as hexadecimal digits: the same for all texts of one meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Hash(String);
@@ -30,7 +32,16 @@ pub(crate) struct Hash(String);
 impl Hash {
     /// The hash of a value.
     pub fn of(value: &Json) -> Self {
-        Self(blake3::hash(value.as_bytes()).to_hex().to_string())
+        Self::of_bytes(&canonical(value.as_bytes()))
+    }
+
+    /// Whether this is the hash of a value. Older versions took the hash of the text.
+    pub fn is_of(&self, value: &Json) -> bool {
+        *self == Self::of_bytes(value.as_bytes()) || *self == Self::of(value)
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Self {
+        Self(blake3::hash(bytes).to_hex().to_string())
     }
 }
 
@@ -113,6 +124,16 @@ mod tests {
             assert_eq!(Json::parse(stored.to_bytes()).unwrap(), stored, "it is JSON");
             assert_eq!(Head::read(&key, &stored).unwrap(), head);
         }
+    }
+
+    #[test]
+    fn a_hash_is_of_all_texts_of_a_value_and_one_of_an_older_version_of_its_text() {
+        let json = |text: &str| Json::parse(text.to_owned()).unwrap();
+        let (value, other) = (json(r#"{"b":1,"a":2}"#), json(r#"{"a":2,"b":1}"#));
+        assert!(Hash::of(&value).is_of(&other) && Hash::of(&other).is_of(&value));
+        assert!(!Hash::of(&value).is_of(&json(r#"{"a":1,"b":2}"#)));
+        let older = Hash(blake3::hash(value.as_bytes()).to_hex().to_string());
+        assert!(older.is_of(&value) && !older.is_of(&other));
     }
 
     #[test]

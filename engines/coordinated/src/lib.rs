@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `{key}`, the *head* | `{"hash":"…"}`, or `{"value":…}` for an entry that expires, or `{"kept":…}` for a lock catalog, or `{"adopted":"…"}` with the moment of the listing; the caller's metadata and expiry. Its version is the caller's version |
 //! | `system:coordinator:pending:{key}` | the value itself and a mark (hash, times), until the value store is certain to show it; for a deleted key the mark alone |
-//! | `system:coordinator:store` | which first segments stay in the coordinator, and how far adoption has come |
+//! | `system:coordinator:store` | which value store the coordinator belongs to, which first segments stay in the coordinator, and how far adoption has come |
 //! | `system:coordinator:copied:{key}` | until adoption is complete: that it has copied this bookkeeping |
 //! | keys that begin with `index`, `lock`, `queue`, `dead-letter`, `system` (and those of [`Options::keep`]) | Keyward's own bookkeeping, as it is. It never reaches the value store |
 //!
@@ -31,7 +31,8 @@
 //! # Why it is right
 //!
 //! *Reads are strong.* Whether a key exists, and which value it has, is read in one moment of the coordinator. A value
-//! from the value store is identified by its hash, so it does not matter when it is read.
+//! from the value store is identified by its hash, so it does not matter when it is read. The hash is of the meaning: a
+//! value store that parses values may show the members of an object in another order.
 //!
 //! *The value store follows.* Take the last write of a key to land in the value store. If its sender lives, it reads
 //! the row after that. The row says what was sent, or the sender would have sent again, and its write would not be
@@ -68,9 +69,11 @@
 mod adopt;
 mod capability;
 mod catalog;
+mod claim;
 mod engine;
 mod head;
 mod layout;
+mod meaning;
 mod options;
 mod pending;
 mod push;

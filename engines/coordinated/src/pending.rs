@@ -110,7 +110,13 @@ impl Pending {
         Some(Put { value, metadata: self.metadata.clone(), expiry })
     }
 
-    /// Whether the value store shows what it should at `now`: value, metadata and end.
+    /// Whether the value store shows the very text that it should. Until it was pushed once, another text of the same
+    /// value may be an older one.
+    pub fn has_text_of(&self, found: Option<&Entry>) -> bool {
+        self.value.as_ref() == found.map(|found| &found.value)
+    }
+
+    /// Whether the value store shows what it should at `now`: the meaning of the value, metadata and end.
     pub fn is_shown_by(
         &self,
         found: Option<&Entry>,
@@ -121,7 +127,7 @@ impl Pending {
         let Some(hash) = &self.mark.hash else { return false };
         // What ends by itself at the right time need not be deleted, however near its end is.
         self.value.is_some()
-            && Hash::of(&found.value) == *hash
+            && hash.is_of(&found.value)
             && is_same_object(self.metadata.as_ref(), found.metadata.as_ref())
             && is_same_end(self.mark.expires, found.expires, support)
     }

@@ -9,11 +9,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use jiff::Timestamp;
-use keyward_engine::{Commit, Put, Result};
+use keyward_engine::{Commit, Error, ErrorKind, Put, Result};
 use keyward_key::Key;
+use tokio::time::sleep;
 
+use crate::layout;
 use crate::pending::Pending;
 use crate::shared::Shared;
+use crate::tasks::within;
 use crate::work::Step;
 
 /// How often a push follows a row that changes meanwhile before it leaves the rest to later.
@@ -22,6 +25,11 @@ const ROUNDS_MAX: usize = 4;
 const PUSHED_AT_ONCE: usize = 100;
 /// How long a failed push rests.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// The pauses between looks at whether the value store shows a value.
+const LOOK_AGAIN_FIRST: Duration = Duration::from_millis(50);
+const LOOK_AGAIN_MAX: Duration = Duration::from_secs(5);
+/// How much longer than reads of the value store are late to look.
+const LOOK_LONGER: Duration = Duration::from_secs(5);
 /// With less grace than this, a plan is still as good as with this.
 const GRACE_LEAST: Duration = Duration::from_secs(60);
 
@@ -90,8 +98,8 @@ impl Shared {
         let mut sent = Vec::with_capacity(planned.len());
         for some in planned.chunks(PUSHED_AT_ONCE) {
             let answers = join_all(some.iter().map(|planned| self.send(planned))).await;
-            for (planned, is_acknowledged) in some.iter().zip(answers) {
-                if is_acknowledged {
+            for (planned, answer) in some.iter().zip(answers) {
+                if answer.is_ok() {
                     sent.push(planned.clone());
                 } else {
                     self.push_later(std::slice::from_ref(planned));
@@ -101,7 +109,7 @@ impl Shared {
         sent
     }
 
-    async fn send(&self, planned: &Planned) -> bool {
+    async fn send(&self, planned: &Planned) -> Result<()> {
         let Planned { key, pending, read_at } = planned;
         let now = self.now();
         // After a long pause of this process, the row may have been written again and confirmed, and the
@@ -113,7 +121,46 @@ impl Shared {
             Some(put) => Commit::new().put(key.clone(), put),
             None => Commit::new().delete(key.clone()),
         };
-        is_fresh && self.values.commit(commit).await.is_ok()
+        if !is_fresh {
+            let message = "this process paused for so long that the value may be an old one";
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
+        self.values.commit(commit).await.map(drop)
+    }
+
+    /// [`Engine::push_through`](keyward_engine::Engine::push_through).
+    pub(crate) async fn push_through(&self, key: &Key) -> Result<Option<bool>> {
+        if self.is_kept(key) || layout::is_reserved(key) {
+            return Ok(None);
+        }
+        let keys = std::slice::from_ref(key);
+        let shows = async || -> Result<Option<Planned>> {
+            let Some(planned) = self.pendings(keys).await?.pop() else { return Ok(None) };
+            let found = self.values.get(key).await?;
+            let is_shown =
+                planned.pending.is_shown_by(found.as_ref(), self.now(), self.expiry_support());
+            Ok((!is_shown).then_some(planned))
+        };
+        // Noted before the row is read: until then, no other task settles the key.
+        let _flight = self.work.begin(keys.to_vec());
+        let Some(planned) = shows().await? else { return Ok(Some(true)) };
+        if !self.work.is_pushed(key, &planned.pending.version) {
+            // Alone, to learn why it is refused.
+            self.send(&planned).await?;
+            self.push(vec![planned]).await;
+        }
+        let waiting = async {
+            let mut pause = LOOK_AGAIN_FIRST;
+            loop {
+                sleep(pause).await;
+                if shows().await?.is_none() {
+                    return Ok(());
+                }
+                pause = (pause * 2).min(LOOK_AGAIN_MAX);
+            }
+        };
+        let longest = self.lag().saturating_add(LOOK_LONGER);
+        Ok(Some(within(longest, waiting).await.transpose()?.is_some()))
     }
 
     /// Which of those sent are still what their rows say, and what has changed. If the rows cannot be read, all are

@@ -142,7 +142,7 @@ impl Shared {
         let mut sightings = Vec::new();
         for ((key, head, hash), shown) in missing.into_iter().zip(shown) {
             match (&shown, hash) {
-                (Some(entry), Some(hash)) if Hash::of(&entry.value) == hash => {
+                (Some(entry), Some(hash)) if hash.is_of(&entry.value) => {
                     read.insert((key, hash), entry.value.clone());
                 }
                 (None, None) if self.is_fresh(&key, &head)? => return Err(self.is_late(&key)),

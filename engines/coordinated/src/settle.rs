@@ -244,7 +244,9 @@ impl Shared {
             let step = due.iter().find(|(other, _)| other == key).map(|(_, step)| step);
             // What another program writes under a key that is bookkeeping here stays there, unseen.
             let is_hidden = pending.is_kept && pending.mark.foreign;
-            if is_hidden || pending.is_shown_by(shown.as_ref(), now, self.expiry_support()) {
+            let is_shown = pending.is_shown_by(shown.as_ref(), now, self.expiry_support());
+            let was_pushed = matches!(step, Some(Step::Confirm(_))) || pending.mark.foreign;
+            if is_hidden || is_shown && (was_pushed || pending.has_text_of(shown.as_ref())) {
                 let is_confirmed = step == Some(&Step::Confirm(pending.version.clone()));
                 if is_confirmed && contended.contains(key) {
                     let again = now.saturating_add(RETRY_AFTER).unwrap_or(Timestamp::MAX);

@@ -75,6 +75,13 @@ impl Work {
         }
     }
 
+    /// Whether this process has pushed the pending row of a key in this version.
+    pub fn is_pushed(&self, key: &Key, version: &Version) -> bool {
+        let queue = self.queue();
+        let is_it = |step: &Step| matches!(step, Step::Confirm(pushed) if pushed == version);
+        queue.steps.get(key).is_some_and(|(_, step)| is_it(step))
+    }
+
     /// Whether something is planned for a key, or done.
     pub fn knows(&self, key: &Key) -> bool {
         let queue = self.queue();

@@ -70,16 +70,21 @@ impl Client {
     /// The entity of a name. Forge promises that it is the current one, which it does not of batches.
     pub async fn entity(&self, name: &str, entity: &str) -> Result<Option<Row>> {
         let path = "entity/get";
-        let request = Get::new(name, Some(entity));
-        let response = self.post(path, body(path, &request)?, Effect::Reads).await?;
-        if response.status.is_success() {
-            let row = serde_json::from_slice(&response.body);
-            return row.map(Some).map_err(|error| unreadable(path, error));
-        }
-        let refusal = Refusal::of(&response);
-        match refusal.is_absent() {
-            true => Ok(None),
-            false => Err(refused(response.status, &refusal)),
+        let request = body(path, &Get::new(name, Some(entity)))?;
+        let mut pauses = Pauses::of(&self.options);
+        loop {
+            let response = self.post(path, request.clone(), Effect::Reads, Duration::MAX).await?;
+            if response.status.is_success() {
+                let row = serde_json::from_slice(&response.body);
+                return row.map(Some).map_err(|error| unreadable(path, error));
+            }
+            let refusal = Refusal::of(&response);
+            if refusal.is_absent() {
+                return Ok(None);
+            }
+            if !refusal.is_temporary() || !pauses.pause().await {
+                return Err(refused(response.status, &refusal));
+            }
         }
     }
 
@@ -116,7 +121,21 @@ impl Client {
 
     /// Sends one write, and again after a lost answer.
     pub async fn write(&self, path: &str, request: &impl Serialize) -> Result<Sent> {
-        let response = self.post(path, body(path, request)?, Effect::WritesOnce).await?;
+        self.write_within(path, request, Duration::MAX).await
+    }
+
+    /// Sends one write once, for callers that decide themselves what to send after a lost answer or a 429.
+    pub async fn write_once(&self, path: &str, request: &impl Serialize) -> Result<Sent> {
+        self.write_within(path, request, Duration::ZERO).await
+    }
+
+    async fn write_within(
+        &self,
+        path: &str,
+        request: &impl Serialize,
+        within: Duration,
+    ) -> Result<Sent> {
+        let response = self.post(path, body(path, request)?, Effect::WritesOnce, within).await?;
         let is_done = response.status.is_success();
         let refusal = (!is_done).then(|| (response.status, Refusal::of(&response)));
         Ok(Sent { refusal, resent: response.resent })
@@ -127,7 +146,7 @@ impl Client {
     }
 
     async fn read<T: DeserializeOwned>(&self, path: &str, request: &impl Serialize) -> Result<T> {
-        let response = self.post(path, body(path, request)?, Effect::Reads).await?;
+        let response = self.post(path, body(path, request)?, Effect::Reads, Duration::MAX).await?;
         if !response.status.is_success() {
             return Err(refused(response.status, &Refusal::of(&response)));
         }
@@ -135,9 +154,17 @@ impl Client {
     }
 
     /// Sends a request; once more with another token, if there is one, when the first was refused.
-    async fn post(&self, path: &str, body: Vec<u8>, effect: Effect) -> Result<Response> {
+    /// No attempt begins later than `within` after the first.
+    async fn post(
+        &self,
+        path: &str,
+        body: Vec<u8>,
+        effect: Effect,
+        within: Duration,
+    ) -> Result<Response> {
         let token = self.tokens.token(None).await?;
-        let response = self.send(path, body.clone(), effect, &token).await?;
+        let request = self.request(path, body, effect)?.within(within);
+        let response = self.send(request.clone(), &token).await?;
         if response.status != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
@@ -146,22 +173,17 @@ impl Client {
             return Ok(response);
         }
         let resent = response.resent;
-        let response = self.send(path, body, effect, &other).await;
+        let response = self.send(request, &other).await;
         let response = response.map_err(|error| if resent { unclear(error) } else { error })?;
         Ok(Response { resent: resent || response.resent, ..response })
     }
 
-    async fn send(
-        &self,
-        path: &str,
-        body: Vec<u8>,
-        effect: Effect,
-        token: &Token,
-    ) -> Result<Response> {
-        let request = Request::new(Method::POST, self.url(path)?, effect)
-            .json(body)
-            .header(AUTHORIZATION, token.header());
-        self.http.send(request).await
+    fn request(&self, path: &str, body: Vec<u8>, effect: Effect) -> Result<Request> {
+        Ok(Request::new(Method::POST, self.url(path)?, effect).json(body))
+    }
+
+    async fn send(&self, request: Request, token: &Token) -> Result<Response> {
+        self.http.send(request.header(AUTHORIZATION, token.header())).await
     }
 
     fn url(&self, path: &str) -> Result<Url> {

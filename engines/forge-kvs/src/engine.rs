@@ -67,18 +67,29 @@ impl ForgeKvs {
         Self { client: self.client.with_tokens(Arc::new(tokens)), ..self.clone() }
     }
 
-    /// The entries of any number of keys, as many requests at once as it takes.
-    pub(crate) async fn read_many(&self, keys: &[Key]) -> Result<Vec<Option<Entry>>> {
-        let mut unread: Vec<&Key> = keys.iter().collect();
-        unread.sort();
-        unread.dedup();
+    /// The entries of any number of keys, with several requests at once.
+    async fn read_many(&self, keys: &[Key]) -> Result<Vec<Option<Entry>>> {
         let entries = match &self.client.options().entity {
-            None => self.read_pairs(unread).await?,
-            Some(entity) => self.read_entities(entity, unread).await?,
+            None => self.read_pairs(distinct(keys)).await?,
+            Some(entity) => self.read_entities(entity, distinct(keys)).await?,
         };
+        Ok(self.alive(keys, &entries))
+    }
+
+    /// The entries of keys that a listing showed. In a custom entity, they may be as late as the listing.
+    pub(crate) async fn read_listed(&self, keys: &[Key]) -> Result<Vec<Option<Entry>>> {
+        let entries = match &self.client.options().entity {
+            None => self.read_pairs(distinct(keys)).await?,
+            Some(entity) => self.read_listed_entities(entity, distinct(keys)).await?,
+        };
+        Ok(self.alive(keys, &entries))
+    }
+
+    /// The entries of keys, in their order, without those that have expired.
+    fn alive(&self, keys: &[Key], entries: &HashMap<&Key, Entry>) -> Vec<Option<Entry>> {
         let now = self.clock.now();
         let entry = |key| entries.get(key).filter(|entry| !entry.is_expired(now)).cloned();
-        Ok(keys.iter().map(entry).collect())
+        keys.iter().map(entry).collect()
     }
 
     /// Values with their sidecars. Those that have expired are among them.
@@ -245,6 +256,13 @@ impl ForgeKvs {
     }
 }
 
+fn distinct(keys: &[Key]) -> Vec<&Key> {
+    let mut distinct: Vec<&Key> = keys.iter().collect();
+    distinct.sort();
+    distinct.dedup();
+    distinct
+}
+
 /// What Forge has of one key.
 struct Pair {
     name: String,
@@ -288,6 +306,15 @@ impl fmt::Debug for ForgeKvs {
 impl Engine for ForgeKvs {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    /// By its name for people, since the token does not say which installation it is for, and the custom entity.
+    fn store_id(&self) -> Option<String> {
+        let Options { name, entity, .. } = self.client.options();
+        Some(match entity {
+            None => format!("forge-kvs://{name}"),
+            Some(entity) => format!("forge-kvs://{name}?entity={entity}"),
+        })
     }
 
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {

@@ -26,6 +26,8 @@ use crate::{ForgeKvs, name, value};
 /// The end of an entity that has none. Every moment is before it, and JavaScript holds it.
 const NEVER: i64 = 9_000_000_000_000_000;
 const CREATE: &str = "FAIL_IF_EXISTS";
+/// How many entities are read at once.
+const READS_AT_ONCE: usize = 25;
 
 /// The attributes of an entity.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,6 +41,15 @@ struct Attributes {
     metadata: Option<String>,
 }
 
+/// Which entity a swap replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// One that must not have expired when Forge gets the request.
+    Alive,
+    /// One that has expired, and that Forge has not deleted yet.
+    Expired,
+}
+
 /// What is to become of an entity.
 struct Change {
     attributes: Option<Box<RawValue>>,
@@ -47,8 +58,25 @@ struct Change {
 }
 
 impl ForgeKvs {
-    /// Entities of some keys. Those that have expired are among them.
+    /// Entities of some keys as they are now: each by a request of its own, since Forge promises that only of reads of
+    /// one entity. Those that have expired are among them.
     pub(crate) async fn read_entities<'k>(
+        &self,
+        entity: &str,
+        keys: Vec<&'k Key>,
+    ) -> Result<HashMap<&'k Key, Entry>> {
+        let mut entries = HashMap::with_capacity(keys.len());
+        for some in keys.chunks(READS_AT_ONCE) {
+            let names: Vec<String> = some.iter().map(|key| name::name(key)).collect();
+            let reads = names.iter().map(|name| self.latest(entity, name));
+            let found = some.iter().copied().zip(try_join_all(reads).await?);
+            entries.extend(found.filter_map(|(key, entry)| Some((key, entry?))));
+        }
+        Ok(entries)
+    }
+
+    /// Entities of keys that were listed, in batches. Batches may be as late as the listing was.
+    pub(crate) async fn read_listed_entities<'k>(
         &self,
         entity: &str,
         keys: Vec<&'k Key>,
@@ -93,7 +121,7 @@ impl ForgeKvs {
                 Ok(applied(wanted))
             }
             Some(Expect::Version(version)) => {
-                self.swap(entity, key, &version.to_string(), Some(now), &change).await
+                self.swap(entity, key, &version.to_string(), Standing::Alive, &change).await
             }
             Some(Expect::Absent) if change.attributes.is_none() => {
                 // Nothing is to be there, and nothing is.
@@ -169,38 +197,57 @@ impl ForgeKvs {
                 return Ok(conflicted());
             }
             // Forge has not deleted it yet.
-            return self.swap(entity, key, &there.version.to_string(), None, change).await;
+            let version = there.version.to_string();
+            return self.swap(entity, key, &version, Standing::Expired, change).await;
         }
     }
 
-    /// Writes or deletes an entity that has this version, and that has not ended at a moment.
+    /// Writes or deletes an entity that has this version.
+    ///
+    /// Each attempt is judged by the time at which it is sent: the entity may expire while Forge throttles, or while
+    /// an answer is awaited.
     async fn swap(
         &self,
         entity: &str,
         key: &Key,
         version: &str,
-        alive: Option<Timestamp>,
+        standing: Standing,
         change: &Change,
     ) -> Result<Outcome> {
         let name = name::name(key);
-        let mut and = vec![condition("version", "EQUAL_TO", version.into())];
-        if let Some(now) = alive {
-            and.push(condition("expires", "GREATER_THAN", now.as_millisecond().into()));
-        }
-        let conditions = Some(Conditions { and });
-        let mut transaction = Transaction::default();
-        match &change.attributes {
-            Some(_) => transaction.set.push(set(entity, &name, change, conditions)),
-            None => transaction.delete.push(delete(entity, &name, conditions)),
-        }
         let mut pauses = self.client.pauses();
+        // Whether an attempt may have been carried out whose answer was lost.
         let mut resent = false;
         loop {
-            let sent = self.client.write("transaction", &transaction).await;
-            let sent = sent.map_err(|error| if resent { unclear(error) } else { error })?;
-            resent |= sent.resent;
-            let Sent { refusal: Some((status, refusal)), .. } = sent else {
-                return Ok(applied(vec![change.version.clone()]));
+            let mut and = vec![condition("version", "EQUAL_TO", version.into())];
+            if standing == Standing::Alive {
+                let now = self.clock.now().as_millisecond();
+                and.push(condition("expires", "GREATER_THAN", now.into()));
+            }
+            let conditions = Some(Conditions { and });
+            let mut transaction = Transaction::default();
+            match &change.attributes {
+                Some(_) => transaction.set.push(set(entity, &name, change, conditions)),
+                None => transaction.delete.push(delete(entity, &name, conditions)),
+            }
+            let (status, refusal) = match self.client.write_once("transaction", &transaction).await
+            {
+                Ok(Sent { refusal: Some(refusal), resent: again }) => {
+                    resent |= again;
+                    refusal
+                }
+                Ok(Sent { refusal: None, .. }) => {
+                    return Ok(applied(vec![change.version.clone()]));
+                }
+                Err(error) => {
+                    resent |= error.kind() == ErrorKind::OutcomeUnknown;
+                    let is_passing =
+                        matches!(error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Unavailable);
+                    if is_passing && pauses.pause().await {
+                        continue;
+                    }
+                    return Err(if resent { unclear(error) } else { error });
+                }
             };
             if refusal.code == "CONDITIONAL_CHECK_FAILED" {
                 let there = self.latest(entity, &name).await;
@@ -210,9 +257,10 @@ impl ForgeKvs {
                 if is_ours {
                     return Ok(applied(vec![change.version.clone()]));
                 }
+                let now = self.clock.now();
                 let is_met = there.is_some_and(|entry| {
                     entry.version.to_string() == version
-                        && alive.is_none_or(|now| !entry.is_expired(now))
+                        && (standing == Standing::Expired || !entry.is_expired(now))
                 });
                 if !is_met {
                     // An attempt may have been carried out, and overwritten since.

@@ -1,8 +1,8 @@
 //! The Forge KVS engine: the key-value store that Atlassian Forge hosts for an app, over the storage REST API of
 //! Forge Remote.
 //!
-//! `forge-kvs://default?token_file=PATH`. The place is a name for people; the token decides which installation of
-//! which app it is. It is the app system token that Forge Remote sends with each invocation (`x-forge-oauth-system`,
+//! `forge-kvs://default?token_file=PATH`. The place is a name for people, and what a coordinator knows the store by; the
+//! token decides which installation of which app it is. It is the app system token that Forge Remote sends with each invocation (`x-forge-oauth-system`,
 //! valid for about an hour): in a file that is read for each request, in the environment variable `FORGE_KVS_TOKEN`,
 //! or handed in per call ([`ForgeKvs::with_token`], [`TokenSource`]).
 //!
@@ -62,8 +62,13 @@
 //!
 //! The tier is then recoverable: compare-and-swap of one key, expiry included, in one request. Only what is
 //! documented is relied on: a condition on an attribute is met by an entity that has it so, a key is created once
-//! by the policy `FAIL_IF_EXISTS`, and a read of one entity is current. When a condition failed, that read tells
-//! whether another writer was first, or the engine itself, by an attempt whose answer was lost.
+//! by the policy `FAIL_IF_EXISTS`, and a read of one entity (`entity/get`) is current. When a condition failed, that
+//! read tells whether another writer was first, or the engine itself, by an attempt whose answer was lost.
+//!
+//! | read | request | shows |
+//! |---|---|---|
+//! | of keys, one or many | `entity/get` for each key, 25 side by side | every acknowledged write: locks and unique values rest on it |
+//! | a listing | `entity/query`, then `batch/get` of 25 keys each | the store as it was up to 60 s ago, as the engine declares |
 //!
 //! It is not the atomic tier. Listings and batches are late, or not said to be current; what a condition such as
 //! `NOT_EXISTS` means for an entity that does not exist is not said, so a transaction of several keys could not

@@ -42,6 +42,8 @@ pub enum Sidecars {
 /// How a store in Forge's key-value store is opened.
 #[derive(Clone)]
 pub struct Options {
+    /// What people call the store. A coordinator knows it by this name.
+    pub name: String,
     /// The base of the storage API, without `/v1`.
     pub api: Url,
     /// Which entries have a sidecar.
@@ -69,8 +71,10 @@ impl Options {
                  as in forge-kvs://default?token_file=PATH, not {label:?}"
             )));
         }
+        let name = label.to_owned();
         let api = url.take("api");
         let mut options = Self {
+            name,
             api: parse_api(api.as_deref().unwrap_or(API_DEFAULT))?,
             sidecars: Sidecars::default(),
             entity: url.take("entity").map(parse_entity).transpose()?,
@@ -114,7 +118,11 @@ impl Options {
         Capabilities {
             engine: "forge-kvs",
             scan_order: ScanOrder::Unordered,
-            consistency: Consistency::Eventual { lag: LAG },
+            consistency: match is_entity {
+                // Forge promises that a read of one entity is current, and that of nothing else.
+                true => Consistency::LateScans { lag: LAG },
+                false => Consistency::Eventual { lag: LAG },
+            },
             compare: is_entity,
             add: false,
             watch: WatchSupport::Unsupported,
@@ -151,6 +159,7 @@ impl Options {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
+            .field("name", &self.name)
             .field("api", &self.api.as_str())
             .field("sidecars", &self.sidecars)
             .field("entity", &self.entity)
@@ -181,21 +190,28 @@ fn parse_entity(name: String) -> Result<String> {
 
 /// The base of an API: encrypted, unless it is on this machine, since every request carries the token.
 fn parse_api(text: &str) -> Result<Url> {
-    let refused =
-        |why: &str| invalid(format!("api must be a URL such as {API_DEFAULT}, and {text:?} {why}"));
-    let url = Url::parse(text).map_err(|_| refused("is none"))?;
+    let parsed = Url::parse(text).ok().filter(|url| {
+        ["http", "https"].contains(&url.scheme())
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    });
+    // It is not repeated: it may hold a secret.
+    let url = parsed.ok_or_else(|| {
+        invalid(format!(
+            "api must be the base URL of an API, such as {API_DEFAULT}, without a login or a query"
+        ))
+    })?;
     let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-    match url.scheme() {
-        "https" => {}
-        "http" if is_local => {}
-        "http" => return Err(refused("would send the token unencrypted")),
-        _ => return Err(refused("is not https")),
+    match url.scheme() == "https" || is_local {
+        true => Ok(url),
+        false => Err(invalid(format!(
+            "api must be an https URL, such as {API_DEFAULT}: http would send the token unencrypted"
+        ))
+        .advise("Use https. Plain http is allowed only to localhost, 127.0.0.1 and [::1].")),
     }
-    let has_more = url.query().is_some() || url.fragment().is_some() || !url.username().is_empty();
-    if has_more {
-        return Err(refused("has more than a host and a path"));
-    }
-    Ok(url)
 }
 
 #[cfg(test)]
@@ -227,9 +243,8 @@ mod tests {
             ("forge-kvs:", "forge-kvs://default"),
             ("forge-kvs://a/b", "\"a/b\""),
             ("forge-kvs://default?api=http://example.com/kvs", "unencrypted"),
-            ("forge-kvs://default?api=ftp://example.com", "not https"),
-            ("forge-kvs://default?api=nothing", "\"nothing\""),
-            ("forge-kvs://default?api=https://me@example.com", "more than"),
+            ("forge-kvs://default?api=ftp://example.com", "base URL"),
+            ("forge-kvs://default?api=nothing", "base URL"),
             ("forge-kvs://default?sidecars=some", "\"some\""),
             ("forge-kvs://default?entity=x", "\"x\""),
             ("forge-kvs://default?entity=a..b", "\"a..b\""),
@@ -238,6 +253,23 @@ mod tests {
             let error = options(url).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
             assert!(error.message().contains(named), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_api_with_a_login_is_refused_and_not_repeated() {
+        for api in [
+            "https://me@example.com",
+            "https://me:s3cret@example.com",
+            "https://:s3cret@example.com",
+            "ftp://me:s3cret@example.com",
+            "http://example.com/s3cret",
+            "s3cret",
+        ] {
+            let error = options(&format!("forge-kvs://default?api={api}")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{api}");
+            let shown = format!("{error} {error:?} {:?}", error.advice());
+            assert!(!shown.contains("s3cret") && !shown.contains("me@"), "{shown}");
         }
     }
 

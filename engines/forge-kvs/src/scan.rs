@@ -113,7 +113,7 @@ impl ForgeKvs {
 
     /// The rows of keys that were listed. Listings are late, so each is read; those that are gone are left out.
     async fn rows(&self, keys: Vec<Key>, want: Want) -> Result<Vec<Row>> {
-        let entries = self.read_many(&keys).await?;
+        let entries = self.read_listed(&keys).await?;
         let rows = keys.into_iter().zip(entries).filter_map(|(key, entry)| {
             let entry = entry?;
             Some(Row { key, entry: (want == Want::Entries).then_some(entry) })

@@ -30,6 +30,8 @@ pub(crate) struct AllTold {
 struct Contract {
     ordered: bool,
     lag_ms: u64,
+    /// Older servers do not tell.
+    get_lag_ms: Option<u64>,
     compare: bool,
     add: bool,
     watch: Option<String>,
@@ -68,9 +70,10 @@ impl Told {
                 true => ScanOrder::Ordered,
                 false => ScanOrder::Unordered,
             },
-            consistency: match contract.lag_ms {
-                0 => Consistency::Strong,
-                lag => Consistency::Eventual { lag: Duration::from_millis(lag) },
+            consistency: match (contract.lag_ms, contract.get_lag_ms) {
+                (0, _) => Consistency::Strong,
+                (lag, Some(0)) => Consistency::LateScans { lag: Duration::from_millis(lag) },
+                (lag, _) => Consistency::Eventual { lag: Duration::from_millis(lag) },
             },
             compare: contract.compare,
             add: contract.add,

@@ -132,6 +132,10 @@ impl Engine for Guarded {
         self.store.watch(range, since)
     }
 
+    fn push_through<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<bool>>> {
+        Box::pin(self.store.push_through(key))
+    }
+
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
         Box::pin(self.store.stats())
     }

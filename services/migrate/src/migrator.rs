@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use keyward_engine::{Consistency, Json, Tier, Version};
+use keyward_engine::{Json, Tier, Version};
 use keyward_key::Key;
 use keyward_records::{CATALOG_AGE_MAX, Record, Records};
 
@@ -306,10 +306,7 @@ impl Run<'_> {
 
     /// How late reads are.
     fn lag(&self) -> Duration {
-        match self.migrator.records.store().capabilities().consistency {
-            Consistency::Strong => Duration::ZERO,
-            Consistency::Eventual { lag } => lag,
-        }
+        self.migrator.records.store().capabilities().consistency.lag()
     }
 
     async fn save(&mut self) -> Result<()> {

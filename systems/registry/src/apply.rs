@@ -182,7 +182,8 @@ impl Writing<'_> {
                 Operation::Delete => commit.delete(key),
                 _ => {
                     let value = before.map(|entry| &entry.value);
-                    let value = written(value, step, &now, self.keeps_deprecated)?;
+                    let layout = self.registry.layout();
+                    let value = written(value, step, &now, self.keeps_deprecated, layout)?;
                     let metadata = before.and_then(|entry| entry.metadata.clone());
                     commit.put(key, Put { value, metadata, expiry: None })
                 }

@@ -7,6 +7,7 @@ use keyward_engine::Json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::compare::Layout;
 use crate::{Error, Result, Step};
 
 /// A policy of the registry.
@@ -95,11 +96,14 @@ pub(crate) fn file_number(entry: &Json) -> Option<Json> {
 
 /// The entry that a step leaves: what was there, with the members that are known here set anew and
 /// everything else as it is written, in its order.
+///
+/// In a namespace, the programs that read it know no `renamedFrom`: it is set only where an entry has it already.
 pub(crate) fn written(
     before: Option<&Json>,
     step: &Step,
     now: &str,
     keeps_deprecated: bool,
+    layout: Layout,
 ) -> Result<Json> {
     let none = Json::from_stored("{}");
     let mut members = Members::of(before.unwrap_or(&none));
@@ -111,7 +115,8 @@ pub(crate) fn written(
     members.set("lastUpdated", now)?;
     members.set("sha", &step.sha)?;
     members.set("path", &step.path)?;
-    if let Some(renamed_from) = &step.renamed_from {
+    let has_room = layout == Layout::Own || members.raw("renamedFrom").is_some();
+    if let Some(renamed_from) = step.renamed_from.as_ref().filter(|_| has_room) {
         members.set("renamedFrom", renamed_from)?;
     }
     if !keeps_deprecated {
@@ -227,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_new_entry_has_the_members_of_the_document() {
-        let entry = written(None, &step(), "2026-01-01T00:00:00Z", true).unwrap();
+        let entry = written(None, &step(), "2026-01-01T00:00:00Z", true, Layout::Own).unwrap();
         let sha = "a".repeat(40);
         assert_eq!(
             entry.as_str(),
@@ -242,7 +247,7 @@ mod tests {
         let before = json(
             r#"{"x":1.000e2,"sha":"old","\u0070ath":"old","deep":{"a":[1,{"b":null}],"t":"\u00e9"},"n":12345678901234567890123,"status":"archived","e\u00e9":true}"#,
         );
-        let entry = written(Some(&before), &step(), "now", true).unwrap();
+        let entry = written(Some(&before), &step(), "now", true, Layout::Own).unwrap();
         let sha = "a".repeat(40);
         assert_eq!(
             entry.as_str(),
@@ -254,13 +259,28 @@ mod tests {
     }
 
     #[test]
+    fn in_a_namespace_an_entry_gets_no_member_that_its_readers_do_not_know() {
+        let renamed = Step { renamed_from: Some("옛 이름".to_owned()), ..step() };
+        let member = r#""renamedFrom":"옛 이름""#;
+        let entry = |before: Option<&Json>, layout| {
+            written(before, &renamed, "now", true, layout).unwrap().to_string()
+        };
+        assert!(entry(None, Layout::Own).contains(member));
+        let there = json(r#"{"renamedFrom":"x"}"#);
+        assert!(entry(Some(&there), Layout::Namespace).contains(member));
+        for before in [None, Some(&json(r#"{"sha":"old"}"#))] {
+            assert!(!entry(before, Layout::Namespace).contains("renamedFrom"));
+        }
+    }
+
+    #[test]
     fn deprecated_members_stay_until_their_time_is_over() {
         let before = json(r#"{"fileNo":"868","previewUrl":"u","downloadUrl":"u","other":1}"#);
         assert!(has_deprecated(&before));
         assert_eq!(file_number(&before).unwrap().as_str(), "\"868\"");
-        let kept = written(Some(&before), &step(), "now", true).unwrap();
+        let kept = written(Some(&before), &step(), "now", true, Layout::Own).unwrap();
         assert!(has_deprecated(&kept));
-        let dropped = written(Some(&before), &step(), "now", false).unwrap();
+        let dropped = written(Some(&before), &step(), "now", false, Layout::Own).unwrap();
         assert!(!has_deprecated(&dropped) && dropped.as_str().contains(r#""other":1"#));
         assert_eq!(without_deprecated(&before).unwrap().as_str(), r#"{"other":1}"#);
     }

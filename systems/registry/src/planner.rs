@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use keyward_engine::Scan;
+use keyward_engine::{Json, Scan};
 use keyward_key::Key;
 
 use crate::compare::{Comparison, Files, Layout};
@@ -21,6 +21,8 @@ const BLOBS: usize = 50;
 pub(crate) struct Before {
     pub state: State,
     pub last_commit: Option<String>,
+    /// The metadata of the last commit's entry: in a namespace, whether it is text without quotes.
+    pub last_commit_metadata: Option<Json>,
 }
 
 impl Before {
@@ -60,13 +62,14 @@ impl Registry {
             Some(entry) => State::decode(&keys[0], &entry)?,
             None => State::new(self.now()),
         };
+        let last_commit_metadata = last_commit.as_ref().and_then(|entry| entry.metadata.clone());
         let last_commit = last_commit
             .map(|entry| {
                 serde_json::from_slice::<String>(entry.value.as_bytes())
                     .map_err(|error| Error::damaged(&keys[1], error))
             })
             .transpose()?;
-        Ok((Before { state, last_commit }, occupied.is_some()))
+        Ok((Before { state, last_commit, last_commit_metadata }, occupied.is_some()))
     }
 
     /// Whether there is nothing to do at a commit.
@@ -230,7 +233,8 @@ impl Registry {
         Ok(read)
     }
 
-    fn layout(&self) -> Layout {
+    /// How entries are kept here.
+    pub(crate) fn layout(&self) -> Layout {
         match self.inner.store.capabilities().engine {
             NAMESPACE_ENGINE => Layout::Namespace,
             _ => Layout::Own,
@@ -280,8 +284,6 @@ fn files_now(changes: &[FileChange], entries: &BTreeMap<&str, Policy>) -> Option
 
 #[cfg(test)]
 mod tests {
-    use keyward_engine::Json;
-
     use super::*;
 
     fn entry(name: &str, path: &str, sha: &str) -> Policy {

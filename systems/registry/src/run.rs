@@ -286,10 +286,11 @@ impl Registry {
         let places = &self.inner.places;
         let commit = Json::from_value(&plan.commit)
             .map_err(|error| Error::damaged(&places.last_commit, error))?;
+        let metadata = before.last_commit_metadata.clone();
         let ending = self
             .noting(ended, plan, tally, before, is_over)?
             .put(places.last_run.clone(), Put::new(SyncMetadata::of(ended).encode()?))
-            .put(places.last_commit.clone(), Put::new(commit));
+            .put(places.last_commit.clone(), Put { metadata, ..Put::new(commit) });
         self.put_run(ending, ended)
     }
 

@@ -13,8 +13,10 @@ import { randomUUID } from 'node:crypto';
 import { Namespace, Refused } from './namespace.js';
 import { Workerd } from './workerd.js';
 
-/** The only token that is taken. */
+/** The token that may do everything. */
 const TOKEN = 'keyward-test-token';
+/** The only other one, which may read and not write. */
+const READ_TOKEN = 'keyward-test-token-for-reading';
 const BULK_GET_MAX = 100;
 const BULK_WRITE_MAX = 10_000;
 const BULK_GET_BYTES_MAX = 25_000_000;
@@ -165,7 +167,9 @@ async function route(request, response) {
     }
     const token = request.headers.authorization;
     if (token === undefined) refuse(400, 9106, 'Missing X-Auth-Key, X-Auth-Email or Authorization headers');
-    if (token !== `Bearer ${TOKEN}`) refuse(401, 10000, 'Authentication error');
+    const reads = request.method === 'GET' || request.url.split('?')[0].endsWith('/bulk/get');
+    if (token === `Bearer ${READ_TOKEN}` && !reads) refuse(403, 10000, 'Authentication error');
+    if (token !== `Bearer ${TOKEN}` && token !== `Bearer ${READ_TOKEN}`) refuse(401, 10000, 'Authentication error');
     const found = /^\/client\/v4\/accounts\/[^/]+\/storage\/kv\/namespaces(?:\/(.+))?$/.exec(path);
     if (!found) refuse(404, 7003, 'Could not route to the path, perhaps your object identifier is invalid?');
     if (found[1] !== undefined) {

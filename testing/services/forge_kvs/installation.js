@@ -30,7 +30,7 @@ export class Installation {
     #deletionDelay = 0;
     /** Transactions still to refuse, as those that meet another one. */
     #conflicts = 0;
-    /** Items of batches still to refuse, as those that exceed a limit. */
+    /** Reads, and items of batches, still to refuse, as those that exceed a limit. */
     #throttled = 0;
     /** Tokens that have expired. */
     #expired = new Set();
@@ -65,7 +65,7 @@ export class Installation {
         return this.#conflicts > 0 && this.#conflicts-- > 0;
     }
 
-    /** Whether this item of a batch is one of those to refuse. */
+    /** Whether this read, or item of a batch, is one of those to refuse. */
     exceeds() {
         return this.#throttled > 0 && this.#throttled-- > 0;
     }

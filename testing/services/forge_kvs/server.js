@@ -71,6 +71,7 @@ function shown(row, fields = []) {
 
 function get(installation, body, entityName) {
     const { key, options = {} } = body;
+    if (installation.exceeds()) refuse('REQUEST_THROTTLED', 'The app installation exceeded the maximum transfer limit.');
     const { metadataFields } = shaped(options, 'options', 'metadataFields');
     const row = installation.get(place(checkKey(key), entityName)) ?? refuse('KEY_NOT_FOUND', 'Provided key does not exist', 404);
     return shown(row, metadataFields);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use keyward_coordinated::Coordinated;
-use keyward_engine::{BoxFuture, Engine};
+use keyward_engine::{BoxFuture, Clock, Engine};
 use keyward_forge_kvs::Sidecars;
 use keyward_memory::Memory;
 use keyward_testkit::{DocumentsPlace, TestClock};
@@ -28,13 +28,27 @@ mod forge_kvs;
 
 use crate::Kind;
 
+/// How late listings in a custom entity are, as the engine declares.
+const LAG_MS: u64 = 60_000;
+
 /// A store of a database, removed when it is dropped.
 pub(crate) enum Database {
-    CloudflareKv { namespace: Arc<cloudflare_kv::Namespace>, coordinator: Memory },
+    CloudflareKv {
+        namespace: Arc<cloudflare_kv::Namespace>,
+        coordinator: Memory,
+    },
     CouchDb(couchdb::Fresh),
     DynamoDb(OnceCell<dynamodb::Fresh>),
     Firestore(firestore::Fresh),
-    ForgeKvs { installation: forge_kvs::Installation, coordinator: Memory },
+    ForgeKvs {
+        installation: forge_kvs::Installation,
+        coordinator: Memory,
+    },
+    /// Whether its listings and batches are as late as the engine declares.
+    ForgeEntity {
+        installation: forge_kvs::Installation,
+        is_late: OnceCell<()>,
+    },
 }
 
 impl Database {
@@ -52,6 +66,10 @@ impl Database {
             Kind::ForgeKvs => Self::ForgeKvs {
                 installation: forge_kvs::Installation::new(),
                 coordinator: coordinator(),
+            },
+            Kind::ForgeEntity => Self::ForgeEntity {
+                installation: forge_kvs::Installation::new(),
+                is_late: OnceCell::new(),
             },
             Kind::Memory | Kind::Recoverable | Kind::Advisory => return None,
             Kind::Embedded | Kind::Postgres => return None,
@@ -82,6 +100,27 @@ impl Database {
                 let values = forge_kvs::OnTestClock::open(installation, options, clock.clone());
                 coordinated(values.await, coordinator, clock).await
             }
+            Self::ForgeEntity { installation, is_late } => {
+                let late = async || {
+                    let lag = serde_json::json!({"lag": {"batch": LAG_MS, "query": LAG_MS}});
+                    installation.control(lag).await;
+                };
+                is_late.get_or_init(late).await;
+                let options = installation.entity_options();
+                Arc::new(forge_kvs::OnTestClock::open(installation, options, clock).await)
+            }
+        }
+    }
+
+    /// Writes a value as another program does, which knows nothing of Keyward.
+    pub async fn write_as_app(&self, name: &str, value: serde_json::Value, clock: &TestClock) {
+        match self {
+            Self::ForgeKvs { installation, .. } => {
+                let now = serde_json::json!({"now": clock.now().as_millisecond()});
+                installation.control(now).await;
+                installation.write(name, value).await;
+            }
+            _ => panic!("only Forge has an app that writes"),
         }
     }
 }
@@ -128,7 +167,9 @@ impl DocumentsPlace for Documents {
                     Arc::new(opened.await.expect("the table opens"))
                 }
                 Database::Firestore(fresh) => Arc::new(fresh.documents().await),
-                Database::CloudflareKv { .. } | Database::ForgeKvs { .. } => unreachable!(),
+                Database::CloudflareKv { .. }
+                | Database::ForgeKvs { .. }
+                | Database::ForgeEntity { .. } => unreachable!(),
             };
             documents
         })

@@ -64,6 +64,8 @@ pub enum Kind {
     Firestore,
     /// Forge's key-value store, and a coordinator in memory.
     ForgeKvs,
+    /// A custom entity of Forge: single keys are compared and read as they are, and listings are late.
+    ForgeEntity,
 }
 
 /// A place where one store is: empty at first, removed in the end. Opened again, it has what was
@@ -109,7 +111,8 @@ impl Place {
             | Kind::CouchDb
             | Kind::DynamoDb
             | Kind::Firestore
-            | Kind::ForgeKvs => {
+            | Kind::ForgeKvs
+            | Kind::ForgeEntity => {
                 At::Database(Database::new(kind, &clock).expect("a kind of database"))
             }
         };
@@ -124,6 +127,18 @@ impl Place {
     /// The clock of its stores, except on PostgreSQL, which goes by its own.
     pub fn clock(&self) -> &TestClock {
         &self.clock
+    }
+
+    /// Writes a value as the app does that a Forge store belongs to.
+    ///
+    /// # Panics
+    ///
+    /// If the engine is another one.
+    pub async fn write_as_app(&self, name: &str, value: serde_json::Value) {
+        match &self.at {
+            At::Database(database) => database.write_as_app(name, value, &self.clock).await,
+            _ => panic!("only Forge has an app that writes"),
+        }
     }
 
     /// Opens the store: each time as another process would, except in memory.

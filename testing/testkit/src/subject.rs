@@ -127,7 +127,8 @@ impl Subject {
 
     /// Lets time pass until what was written can be read everywhere.
     pub async fn settle(&self) {
-        if let Consistency::Eventual { lag } = self.capabilities().consistency {
+        let lag = self.capabilities().consistency.lag();
+        if !lag.is_zero() {
             self.pass(lag).await;
         }
     }
@@ -141,7 +142,7 @@ impl Subject {
         let enough = match (self.owns_time(), self.capabilities().consistency) {
             (true, _) => Duration::from_secs(600),
             (false, Consistency::Strong) => Duration::from_secs(1),
-            (false, Consistency::Eventual { lag }) => lag * 3,
+            (false, Consistency::LateScans { lag } | Consistency::Eventual { lag }) => lag * 3,
         };
         Some(enough.max(ttl_min).max(granularity))
     }

@@ -151,6 +151,12 @@ impl Store {
         self.engine.watch(range, since)
     }
 
+    /// Brings what a key holds to the store behind the engine, and says whether that store shows it; `None` if there is
+    /// no such store. See [`Engine::push_through`].
+    pub async fn push_through(&self, key: &Key) -> Result<Option<bool>> {
+        self.engine.push_through(key).await
+    }
+
     /// What the engine knows about its size, without reading everything.
     pub async fn stats(&self) -> Result<Stats> {
         self.engine.stats().await

@@ -3,7 +3,7 @@ use std::cell::RefCell;
 use clap::Args;
 use indicatif::HumanCount;
 use keyward::migrate::{Copied, Copy, Difference, Verified, verify};
-use keyward::{Code, Consistency, KeyRange, Store};
+use keyward::{Code, KeyRange, Store};
 use serde::Serialize;
 
 use crate::args::{self, Target};
@@ -105,9 +105,7 @@ pub async fn run(arguments: Arguments, on: &Target, output: &mut Output) -> Resu
 
 async fn compare(source: &Store, target: &Store, progress: &Progress) -> Result<Verified> {
     // A target that shows writes late would seem to lack what was just copied.
-    if let Consistency::Eventual { lag } = target.capabilities().consistency {
-        tokio::time::sleep(lag).await;
-    }
+    tokio::time::sleep(target.capabilities().consistency.lag()).await;
     Ok(verify(source, target, |verified| progress.reach(verified.keys())).await?)
 }
 

@@ -53,8 +53,10 @@ struct Report {
 #[derive(Serialize)]
 struct Able {
     ordered: bool,
-    /// How long a read may be behind; 0 when it sees every write.
+    /// How long a read may be behind, listings included; 0 when every read sees every write.
     lag_ms: u128,
+    /// How long a read of keys may be behind.
+    get_lag_ms: u128,
     compare: bool,
     add: bool,
     watch: bool,
@@ -215,10 +217,8 @@ impl Able {
     fn of(capabilities: &Capabilities) -> Self {
         Self {
             ordered: capabilities.scan_order == ScanOrder::Ordered,
-            lag_ms: match capabilities.consistency {
-                Consistency::Strong => 0,
-                Consistency::Eventual { lag } => lag.as_millis(),
-            },
+            lag_ms: capabilities.consistency.lag().as_millis(),
+            get_lag_ms: capabilities.consistency.get_lag().as_millis(),
             compare: capabilities.compare,
             add: capabilities.add,
             watch: capabilities.watch.is_supported(),
@@ -273,6 +273,7 @@ fn commits(capabilities: &Capabilities) -> &'static str {
 fn reads(consistency: Consistency) -> String {
     match consistency {
         Consistency::Strong => "see every write".to_owned(),
+        Consistency::LateScans { lag } => format!("see every write; listings may be {lag:?} late"),
         Consistency::Eventual { lag } => format!("may be {lag:?} late"),
     }
 }

@@ -169,7 +169,7 @@ mod cloudflare_kv {
             (&moved["policyName"], &moved["fileNo"], &moved["sha"]),
             (&json!("b"), &json!("868"), &json!(blob("b.md")))
         );
-        assert_eq!(get("metadata:sync:lastCommit").unwrap(), format!("\"{commit}\""));
+        assert_eq!(get("metadata:sync:lastCommit").unwrap(), commit, "without quotes, as it was");
         let (_, keys) = namespace.ask("GET", "/keys", "");
         let keys: Value = serde_json::from_str(&keys).unwrap();
         let names: Vec<&str> = keys["result"]

@@ -6,6 +6,8 @@ use crate::database::{address, ask, first_steps, is_sound, name};
 use crate::sandbox::{Ran, Sandbox};
 
 const TOKEN: &str = "keyward-test-token";
+/// May read and not write.
+const READ_TOKEN: &str = "keyward-test-token-for-reading";
 
 /// A new namespace on the test server.
 pub struct Namespace {
@@ -66,6 +68,25 @@ fn without_a_coordinator_what_needs_a_promise_is_refused() {
     let probed = kw.json(&["-s", &url, "doctor", "--probe", "--json"]);
     assert_eq!((&probed["probe"], &probed["probed"]), (&"unsupported".into(), &json!([])));
     assert!(probed["not_probed"].to_string().contains("the last writer wins"), "{probed}");
+}
+
+#[test]
+fn a_probe_finds_a_value_store_that_refuses_writes() {
+    let namespace = Namespace::new();
+    let url = namespace.url("&coordinator=embedded:./coord");
+    let kw = sandbox();
+    kw.ok(&["-s", &url, "put", "a", "1"]);
+    let probed = kw.json(&["-s", &url, "doctor", "--probe", "--json"]);
+    assert_eq!(probed["probe"], "sound", "{probed}");
+    assert!(probed["probed"].to_string().contains("pushed to the value store"), "{probed}");
+    let names = namespace.ask("GET", "/keys", "").1;
+    assert!(!names.contains("keyward-probe"), "the probe leaves nothing: {names}");
+
+    let mut command = kw.command(&["-s", &url, "doctor", "--probe", "--json"]);
+    let told = Ran::of(command.env("CLOUDFLARE_API_TOKEN", READ_TOKEN)).ended(10);
+    let probed: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(probed["probe"], "broken", "{probed}");
+    assert!(probed["broken"].to_string().contains("may write"), "{probed}");
 }
 
 #[test]

@@ -20,6 +20,21 @@ fn without_a_coordinator_what_needs_a_promise_is_refused() {
 }
 
 #[test]
+fn in_an_entity_locks_work_and_late_listings_are_not_called_broken() {
+    let (kw, url) = installation();
+    let url = format!("{url}&entity=keyward");
+    first_steps(&kw, &url);
+    let stats = kw.json(&["-s", &url, "stats", "--json"]);
+    assert_eq!(stats["tier"], "recoverable");
+    let lags = (&stats["capabilities"]["lag_ms"], &stats["capabilities"]["get_lag_ms"]);
+    assert_eq!(lags, (&60_000.into(), &0.into()));
+    kw.ok(&["-s", &url, "lock", "exec", "page:7", "--", "true"]);
+    let probed = kw.json(&["-s", &url, "doctor", "--probe", "--json"]);
+    assert_eq!(probed["probe"], "sound", "{probed}");
+    assert!(probed["not_probed"].to_string().contains("they may be 60 s late"), "{probed}");
+}
+
+#[test]
 fn a_coordinator_makes_it_atomic() {
     let (kw, url) = installation();
     let url = format!("{url}&coordinator=embedded:./coord");

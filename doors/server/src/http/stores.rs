@@ -5,8 +5,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use keyward::{
-    Capabilities, Code, Consistency, Durability, ExpirySupport, Limits, ScanOrder, Tier,
-    WatchSupport,
+    Capabilities, Code, Durability, ExpirySupport, Limits, ScanOrder, Tier, WatchSupport,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -56,8 +55,10 @@ struct StoreBody {
 struct ContractBody {
     /// Whether scans come in key order.
     ordered: bool,
-    /// How many milliseconds a read may be behind; 0, if it sees every write.
+    /// How many milliseconds a read may be behind, listings included; 0, if every read sees every write.
     lag_ms: u64,
+    /// How many milliseconds a read of keys may be behind; 0, if it sees every write.
+    get_lag_ms: u64,
     /// Whether commits may carry checks.
     compare: bool,
     /// Whether commits may add to numbers.
@@ -113,10 +114,8 @@ fn contract(capabilities: &Capabilities, limits: Limits) -> ContractBody {
         |time: Duration| u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
     ContractBody {
         ordered: capabilities.scan_order == ScanOrder::Ordered,
-        lag_ms: match capabilities.consistency {
-            Consistency::Strong => 0,
-            Consistency::Eventual { lag } => ms(lag).max(1),
-        },
+        lag_ms: ms(capabilities.consistency.lag()),
+        get_lag_ms: ms(capabilities.consistency.get_lag()),
         compare: capabilities.compare,
         add: capabilities.add,
         watch: match capabilities.watch {

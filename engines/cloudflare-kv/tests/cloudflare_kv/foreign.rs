@@ -1,7 +1,7 @@
 //! Namespaces that other programs fill.
 
 use keyward_cloudflare_kv::CloudflareKv;
-use keyward_engine::{Json, Scan, Store};
+use keyward_engine::{Json, Put, Scan, Store};
 use keyward_key::{Key, KeyRange, Prefix};
 use keyward_testkit::TestClock;
 
@@ -44,6 +44,36 @@ async fn values_that_are_not_json_keep_nobody_from_reading_the_others() {
         assert_eq!(entry.value.as_str(), value);
     }
     assert_eq!(namespace.value("b:text").unwrap().len(), 40, "reading changes nothing");
+}
+
+#[tokio::test]
+async fn text_without_quotes_stays_so_when_its_metadata_is_put_with_another_text() {
+    let namespace = Namespace::prompt();
+    namespace.write("raw", "3f786850");
+    namespace.write("json", "\"3f786850\"");
+    let pairs = r#"[{"key":"both","value":"old text","metadata":{"by":"worker"}}]"#;
+    assert_eq!(namespace.plain("PUT", "/bulk", pairs).status, 200);
+    let store = store(&namespace).await;
+    for (name, form, value, stored) in [
+        ("raw", Some(r#"{"keyward:text":true}"#), r#""89e6c98d""#, "89e6c98d"),
+        ("raw", Some(r#"{"keyward:text":true}"#), r##""# \"학칙\"""##, "# \"학칙\""),
+        ("json", None, r#""89e6c98d""#, r#""89e6c98d""#),
+        ("both", Some(r#"{"by":"worker","keyward:text":true}"#), r#""new text""#, "new text"),
+        // Without quotes it would be read as a number.
+        ("both", Some(r#"{"by":"worker","keyward:text":true}"#), r#""12""#, r#""12""#),
+        ("both", Some(r#"{"by":"worker","keyward:text":true}"#), r#""a""#, "a"),
+    ] {
+        let key = Key::parse(name).unwrap();
+        let found = store.get(&key).await.unwrap().unwrap();
+        assert_eq!(found.metadata.as_ref().map(Json::as_str), form, "{name}");
+        let put = Put { metadata: found.metadata, ..Put::new(Json::parse(value).unwrap()) };
+        let version = store.put(key.clone(), put).await.unwrap();
+        assert_eq!(namespace.value(name).as_deref(), Some(stored));
+        let entry = store.get(&key).await.unwrap().unwrap();
+        assert_eq!((entry.value.as_str(), entry.version), (value, version));
+    }
+    let metadata = namespace.plain("GET", "/metadata/both", "").result();
+    assert_eq!(metadata, serde_json::json!({ "by": "worker" }));
 }
 
 #[tokio::test]

@@ -172,6 +172,10 @@ impl Engine for OnTime {
         self.engine.capabilities()
     }
 
+    fn store_id(&self) -> Option<String> {
+        self.engine.store_id()
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         self.namespace.tell(&self.clock);
         self.engine.get_many(keys)

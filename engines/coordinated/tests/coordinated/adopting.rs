@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use keyward_engine::{Commit, ErrorKind, Expect, Scan, Store};
 use keyward_key::KeyRange;
-use keyward_testkit::{Call, Faults, When};
+use keyward_testkit::{Call, Faults, FaultyEngine, When};
 
 use crate::setup::{LAG, Setup, contents, json, key, put, value};
 
@@ -249,4 +249,46 @@ async fn what_was_deleted_between_both_listings_stays_deleted() {
     let own = "system:coordinator:copied:";
     let rows = contents(&setup.coordinator.inner()).await;
     assert!(!rows.iter().any(|(key, _)| key.to_string().starts_with(own)), "they are forgotten");
+}
+
+#[tokio::test]
+async fn bookkeeping_is_copied_a_hundred_keys_at_a_time() {
+    const KEYS: usize = 250;
+    let setup = Setup::new();
+    for n in 0..KEYS {
+        setup.write_there(&key(&format!("queue:{n:03}")), &n.to_string()).await;
+    }
+    setup.clock.advance(LAG);
+    let store = Store::new(setup.open().await);
+    let count = |engine: &FaultyEngine, what| {
+        engine.trace().iter().filter(|(call, _)| *call == what).count()
+    };
+    assert_eq!(count(&setup.values, Call::Get), KEYS.div_ceil(100));
+    // To claim the coordinator, to copy, and to note that the store was listed.
+    assert_eq!(count(&setup.coordinator, Call::Commit), 1 + KEYS.div_ceil(100) + 1);
+    for n in [0, 99, 100, KEYS - 1] {
+        let copied = value(&store, &key(&format!("queue:{n:03}"))).await;
+        assert_eq!(copied, Some(n.to_string()));
+    }
+    assert_eq!(store.stats().await.unwrap().entries, KEYS as u64);
+}
+
+#[tokio::test]
+async fn a_copy_of_many_keys_leaves_out_those_that_are_there_already() {
+    let setup = Setup::new();
+    for n in 0..20 {
+        setup.write_there(&key(&format!("queue:{n:02}")), "1").await;
+    }
+    setup.clock.advance(LAG);
+    // As if another process had just written two of them.
+    for n in [3, 7] {
+        let own = key(&format!("queue:{n:02}"));
+        Store::from_arc(setup.coordinator.inner()).put(own, put("2")).await.unwrap();
+    }
+    let store = Store::new(setup.open().await);
+    for n in 0..20 {
+        let text = if [3, 7].contains(&n) { "2" } else { "1" };
+        let copied = value(&store, &key(&format!("queue:{n:02}"))).await;
+        assert_eq!(copied.as_deref(), Some(text), "{n}");
+    }
 }

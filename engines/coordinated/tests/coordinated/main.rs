@@ -12,6 +12,7 @@ mod crashing;
 mod foreign;
 mod hanging;
 mod opening;
+mod parsing;
 mod pushing;
 mod setup;
 mod simulated;

@@ -254,3 +254,33 @@ async fn short_lived_processes_settle_what_those_before_them_wrote() {
     let pushes = setup.values.trace().iter().filter(|(call, _)| *call == Call::Commit).count();
     assert_eq!(pushes, 5, "nothing was pushed twice");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_pushed_through_is_shown_by_the_value_store_or_its_refusal_is_told() {
+    let setup = Setup::new();
+    let engine = Arc::new(setup.open().await);
+    let store = Store::from_arc(engine.clone());
+    let slot = key("slot");
+    assert_eq!(engine.push_through(&slot).await.unwrap(), Some(true), "nothing is to be there");
+    assert_eq!(engine.push_through(&key("system:slot")).await.unwrap(), None, "it stays here");
+    store.put(slot.clone(), put("1")).await.unwrap();
+    assert_eq!(engine.push_through(&slot).await.unwrap(), Some(false), "its reads are late");
+    setup.clock.advance(LAG);
+    assert_eq!(engine.push_through(&slot).await.unwrap(), Some(true));
+
+    // What was not pushed is sent again.
+    let away = setup.values.revive();
+    let cut_off =
+        Arc::new(setup.open_with(away.clone(), setup.coordinator.revive()).await.unwrap());
+    away.kill();
+    let late = Store::from_arc(cut_off.clone());
+    late.put(slot.clone(), put("2")).await.unwrap();
+    assert!(cut_off.push_through(&slot).await.is_err(), "the value store is away");
+    setup.clock.advance(LAG);
+    assert_eq!(engine.push_through(&slot).await.unwrap(), Some(false), "sent now, and late");
+    setup.clock.advance(LAG);
+    assert_eq!(engine.push_through(&slot).await.unwrap(), Some(true));
+    store.delete(slot.clone()).await.unwrap();
+    setup.clock.advance(LAG);
+    assert_eq!(engine.push_through(&slot).await.unwrap(), Some(true));
+}

@@ -28,11 +28,22 @@ impl Setup {
 
     pub fn with(values: Faults, coordinator: Faults) -> Self {
         let clock = TestClock::new();
-        let memory =
-            |tier| Arc::new(Memory::with(keyward_memory::Options::tier(tier), clock.clone()));
+        let memory = Memory::with(keyward_memory::Options::tier(Tier::Advisory), clock.clone());
+        Self::over(Arc::new(memory), clock, values, coordinator)
+    }
+
+    /// The same over another value store, which goes by this clock.
+    pub fn over(
+        values: Arc<dyn Engine>,
+        clock: TestClock,
+        faults: Faults,
+        coordinator_faults: Faults,
+    ) -> Self {
+        let atomic = keyward_memory::Options::tier(Tier::Atomic);
+        let coordinator = Arc::new(Memory::with(atomic, clock.clone()));
         Self {
-            values: FaultyEngine::new(memory(Tier::Advisory), values).acting_as(shared),
-            coordinator: FaultyEngine::new(memory(Tier::Atomic), coordinator).acting_as(shared),
+            values: FaultyEngine::new(values, faults).acting_as(shared),
+            coordinator: FaultyEngine::new(coordinator, coordinator_faults).acting_as(shared),
             clock,
         }
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use keyward_coordinated::Coordinated;
 use keyward_engine::{
-    BoxFuture, Capabilities, Clock, Commit, Durability, Engine, Expect, Sharing, Store,
+    BoxFuture, Capabilities, Clock, Commit, Durability, Engine, ErrorKind, Expect, Result, Sharing,
+    Store,
 };
-use keyward_forge_kvs::Sidecars;
+use keyward_forge_kvs::{Options, Sidecars};
 use keyward_memory::Memory;
 use keyward_testkit::{Faults, FaultyEngine, Place, TestClock, conformance};
 use serde_json::json;
@@ -42,10 +43,19 @@ impl InForge {
     async fn coordinated(&self, clock: TestClock, history: Option<usize>) -> Coordinated {
         let mut options = self.installation.options();
         options.sidecars = Sidecars::Needed;
+        self.try_coordinated(options, clock, history).await.unwrap()
+    }
+
+    async fn try_coordinated(
+        &self,
+        options: Options,
+        clock: TestClock,
+        history: Option<usize>,
+    ) -> Result<Coordinated> {
         let values = OnTestClock::open(&self.installation, options, clock.clone()).await;
         let coordinator = self.coordinator(&clock, history);
         let options = keyward_coordinated::Options::default();
-        Coordinated::open(Arc::new(values), coordinator, options, clock).await.unwrap()
+        Coordinated::open(Arc::new(values), coordinator, options, clock).await
     }
 }
 
@@ -119,4 +129,22 @@ async fn what_an_app_filled_is_adopted_and_what_it_changes_is_taken_over() {
     let changed = store.get(&policy).await.unwrap().unwrap();
     assert_eq!(changed.value.as_str(), r#"{"text":2}"#);
     assert_ne!(changed.version, adopted.version);
+}
+
+#[tokio::test]
+async fn a_coordinator_of_plain_keys_is_refused_for_an_entity_and_for_another_name() {
+    let (place, clock) = (InForge::new(), TestClock::new());
+    drop(place.coordinated(clock.clone(), None).await);
+    let mut renamed = place.installation.options();
+    renamed.name = "staging".to_owned();
+    for (options, named) in [
+        (place.installation.entity_options(), "forge-kvs://test?entity=keyward"),
+        (renamed, "forge-kvs://staging"),
+    ] {
+        let error = place.try_coordinated(options, clock.clone(), None).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Misplaced, "{error}");
+        assert!(error.message().contains("belongs to forge-kvs://test,"), "{error}");
+        assert!(error.message().contains(named), "{error}");
+    }
+    drop(place.coordinated(clock, None).await);
 }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use keyward_engine::{Commit, ErrorKind, Expect, Expiry, Outcome, Store, Tier};
+use keyward_engine::{
+    Clock, Commit, Consistency, ErrorKind, Expect, Expiry, Outcome, Scan, Store, Tier,
+};
 use keyward_forge_kvs::ForgeKvs;
-use keyward_key::Key;
-use keyward_testkit::{HttpProxy, TestClock};
+use keyward_key::{Key, KeyRange};
+use keyward_testkit::{HttpProxy, NetworkFault, TestClock};
 use serde_json::json;
 
 use crate::installation::{Installation, OnTestClock, key, put};
@@ -30,7 +32,7 @@ async fn an_entity_holds_the_value_plainly_and_lives_apart_from_plain_keys() {
 }
 
 #[tokio::test]
-async fn compared_writes_take_one_request_and_reads_one_for_25_keys() {
+async fn compared_writes_take_one_request_and_reads_one_for_each_key() {
     let installation = Installation::new();
     let proxy = HttpProxy::start(installation.address()).await;
     let mut options = installation.options_through(proxy.address());
@@ -55,7 +57,36 @@ async fn compared_writes_take_one_request_and_reads_one_for_25_keys() {
     let (outcome, requests) = proxy.count(store.commit(swap)).await;
     assert_eq!(outcome.unwrap(), Outcome::Conflicted { failed: vec![0] });
     assert_eq!(requests, 2, "a swap that conflicts, and why");
-    assert_eq!(proxy.count(store.get_many(&keys)).await.1, 4, "100 keys");
+    assert_eq!(proxy.count(store.get_many(&keys)).await.1, 100, "100 keys, each read as it is now");
+    let scan = Scan::new(KeyRange::all()).limit(100);
+    assert_eq!(proxy.count(store.scan(&scan)).await.1, 5, "a page of 100 keys, which may be late");
+}
+
+#[tokio::test]
+async fn reads_of_keys_are_current_where_batches_and_listings_are_late() {
+    let (installation, clock) = (Installation::new(), TestClock::new());
+    installation.control(json!({"lag": {"batch": 60_000, "query": 60_000}})).await;
+    let options = installation.entity_options();
+    let lag = Duration::from_secs(60);
+    assert_eq!(options.capabilities().consistency, Consistency::LateScans { lag });
+    let open = || OnTestClock::open(&installation, installation.entity_options(), clock.clone());
+    let (store, other) = (Store::new(open().await), Store::new(open().await));
+    let keys: Vec<Key> = (0..60).map(|n| key(&format!("row:{n}"))).collect();
+    for (n, key) in keys.iter().enumerate() {
+        store.put(key.clone(), put(&n.to_string())).await.unwrap();
+    }
+    let read = other.get_many(&keys).await.unwrap();
+    for (n, (key, entry)) in keys.iter().zip(read).enumerate() {
+        assert_eq!(entry.as_ref().unwrap().value.as_integer(), Some(n as i64));
+        assert_eq!(other.get(key).await.unwrap(), entry);
+    }
+    let scan = Scan::new(KeyRange::all());
+    assert_eq!(other.scan(&scan).await.unwrap().rows, [], "listings are late");
+    clock.advance(lag);
+    assert_eq!(other.scan(&scan).await.unwrap().rows.len(), keys.len());
+    // A throttled read is sent again.
+    installation.control(json!({"throttled": 2})).await;
+    assert!(other.get(&keys[0]).await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -101,6 +132,95 @@ async fn a_swap_that_meets_another_transaction_is_sent_again_and_is_no_conflict(
     let error = store.commit(swap(version, "3")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(store.get(&slot).await.unwrap().unwrap().value.as_str(), "2");
+}
+
+/// Lets transactions meet a fault, and an entry expire after some of them.
+async fn delayed<T>(
+    proxy: &HttpProxy,
+    clock: &TestClock,
+    fault: NetworkFault,
+    operation: impl Future<Output = T>,
+) -> T {
+    // More than there will be. Reads go through.
+    for _ in 0..1_000 {
+        proxy.fail_next_matching(|_, path| path.ends_with("/transaction"), fault);
+    }
+    let before = proxy.requests();
+    let later = async {
+        while proxy.requests() < before + 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        clock.advance(SHORT);
+        proxy.heal();
+    };
+    tokio::join!(operation, later).0
+}
+
+/// How long the entries live whose end comes while a commit is sent again.
+const SHORT: Duration = Duration::from_secs(1);
+const THROTTLED: &str = r#"{"code":"REQUEST_THROTTLED","message":"too many"}"#;
+
+/// A store behind a proxy, where Forge deletes what has expired two days later.
+async fn behind(proxy: &HttpProxy, installation: &Installation, clock: &TestClock) -> Store {
+    let control = json!({"deletionDelay": 48 * 3_600_000_u64, "now": clock.now().as_millisecond()});
+    installation.control(control).await;
+    let mut options = installation.options_through(proxy.address());
+    options.entity = Some("keyward".to_owned());
+    Store::new(ForgeKvs::open_with(options, clock.clone()).await.unwrap())
+}
+
+#[tokio::test]
+async fn what_expires_while_a_swap_is_throttled_has_expired_for_it() {
+    let (installation, clock) = (Installation::new(), TestClock::new());
+    let proxy = HttpProxy::start(installation.address()).await;
+    let store = behind(&proxy, &installation, &clock).await;
+    let lease = key("lease");
+    for fault in [NetworkFault::Answer(429), NetworkFault::Refuse(400, THROTTLED)] {
+        for deletes in [false, true] {
+            let ending = put("1").expiring(Expiry::After(SHORT));
+            let version = store.put(lease.clone(), ending).await.unwrap();
+            let held = Commit::new().check(lease.clone(), Expect::Version(version));
+            let late = match deletes {
+                false => held.put(lease.clone(), put("2")),
+                true => held.delete(lease.clone()),
+            };
+            let outcome = delayed(&proxy, &clock, fault, store.commit(late)).await;
+            assert_eq!(outcome.unwrap(), Outcome::Conflicted { failed: vec![0] }, "{fault:?}");
+            assert_eq!(store.get(&lease).await.unwrap(), None);
+        }
+    }
+    // What has not expired is written.
+    let ending = put("1").expiring(Expiry::After(SHORT * 2));
+    let version = store.put(lease.clone(), ending).await.unwrap();
+    let swap =
+        Commit::new().check(lease.clone(), Expect::Version(version)).put(lease.clone(), put("2"));
+    let outcome = delayed(&proxy, &clock, NetworkFault::Answer(429), store.commit(swap)).await;
+    assert!(outcome.unwrap().is_applied());
+}
+
+#[tokio::test]
+async fn a_swap_in_doubt_whose_entry_expires_is_unknown_and_one_that_was_done_is_applied() {
+    let (installation, clock) = (Installation::new(), TestClock::new());
+    let proxy = HttpProxy::start(installation.address()).await;
+    let store = behind(&proxy, &installation, &clock).await;
+    for (fault, is_done) in [(NetworkFault::CutBefore, false), (NetworkFault::CutAfter, true)] {
+        let lease = key(&format!("lease:{is_done}"));
+        let ending = put("1").expiring(Expiry::After(SHORT));
+        let version = store.put(lease.clone(), ending).await.unwrap();
+        let swap = Commit::new()
+            .check(lease.clone(), Expect::Version(version))
+            .put(lease.clone(), put("2"));
+        let outcome = delayed(&proxy, &clock, fault, store.commit(swap)).await;
+        match is_done {
+            true => assert!(outcome.unwrap().is_applied()),
+            false => {
+                let error = outcome.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+            }
+        }
+        let value = store.get(&lease).await.unwrap().map(|entry| entry.value.to_string());
+        assert_eq!(value, is_done.then(|| "2".to_owned()));
+    }
 }
 
 #[tokio::test]

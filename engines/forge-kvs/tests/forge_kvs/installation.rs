@@ -146,6 +146,10 @@ impl Engine for OnTestClock {
         self.engine.capabilities()
     }
 
+    fn store_id(&self) -> Option<String> {
+        self.engine.store_id()
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         Box::pin(async move {
             self.tell().await;

@@ -26,7 +26,7 @@ on_databases!(
     a_result_of_another_version_is_stale,
     a_cancelled_computation_is_taken_over,
 );
-on_engines!(couchdb: CouchDb;
+on_engines!(couchdb: CouchDb, forge_entity: ForgeEntity;
     a_result_is_computed_once_and_then_found,
     a_cancelled_computation_is_taken_over,
 );

@@ -14,7 +14,7 @@ on_every_engine!(
     a_guard_and_those_below_it_write_the_same_keys,
 );
 on_databases!(a_commit_under_a_stale_guard_is_refused, updates_count_and_delete);
-on_engines!(couchdb: CouchDb; an_update_under_a_stale_guard_is_refused, updates_count_and_delete);
+on_engines!(couchdb: CouchDb, forge_entity: ForgeEntity; an_update_under_a_stale_guard_is_refused, updates_count_and_delete);
 on_engines!(recoverable: Recoverable;
     an_update_under_a_stale_guard_is_refused,
     updates_count_and_delete,

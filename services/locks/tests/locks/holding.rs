@@ -28,7 +28,7 @@ on_databases!(
     several_paths_are_taken_together_or_not_at_all,
     a_catalog_that_was_deleted_gives_no_token_twice_while_a_lock_is_held,
 );
-on_engines!(couchdb: CouchDb;
+on_engines!(couchdb: CouchDb, forge_entity: ForgeEntity;
     paths_exclude_their_like_their_ancestors_and_their_descendants,
     several_paths_are_taken_together_or_not_at_all,
 );

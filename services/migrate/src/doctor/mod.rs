@@ -1,5 +1,6 @@
 //! Whether everything in a store is as it should be.
 
+mod behind;
 mod probe;
 
 use std::collections::{BTreeMap, HashMap};

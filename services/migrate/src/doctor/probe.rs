@@ -9,6 +9,7 @@ use keyward_engine::{
 };
 use keyward_key::{Key, KeyRange, Prefix};
 
+use super::behind::Behind;
 use crate::error::{Error, Result};
 
 /// How many writers go at one version at once.
@@ -29,6 +30,8 @@ pub enum Probed {
         writers: usize,
         /// How often.
         rounds: usize,
+        /// Whether the store behind the engine was tried too: the one that a coordinator's values go to.
+        behind: bool,
     },
     /// It broke a promise: what is built on it cannot be trusted.
     Broken(Promise),
@@ -53,6 +56,8 @@ pub enum Promise {
     WholeCommit,
     /// A scan gives every key of its range once, and in order where the engine says so.
     WholeScan,
+    /// The store behind the engine takes what is committed, and shows it.
+    PassedOn,
 }
 
 impl fmt::Display for Promise {
@@ -64,6 +69,9 @@ impl fmt::Display for Promise {
             Self::KnownAbsence => "an absent key was taken for one that exists, or the reverse",
             Self::WholeCommit => "a refused commit was applied in part",
             Self::WholeScan => "a scan left out keys, repeated them, or gave them out of order",
+            Self::PassedOn => {
+                "the value store did not take a value, show it and drop it again; check that its credential may write"
+            }
         })
     }
 }
@@ -94,6 +102,7 @@ impl Promise {
             Self::WholeScan => {
                 &["listings", "queries", "exports and copies", "index builds", "this doctor"]
             }
+            Self::PassedOn => &["what other programs read in the value store"],
         }
     }
 }
@@ -107,7 +116,7 @@ pub struct Scratch {
     pub write: fn(i64) -> Json,
     /// The number in a value.
     pub read: fn(&Json) -> Option<i64>,
-    /// Whether scans are tried too.
+    /// Whether scans are tried too, where they are not late.
     pub scans: bool,
 }
 
@@ -123,7 +132,8 @@ impl Default for Scratch {
     }
 }
 
-/// Tries an engine's promises on scratch keys below `system:probe`, which it removes again.
+/// Tries an engine's promises on scratch keys below `system:probe`, which it removes again. With a coordinator, those
+/// keys never leave it: one more below `keyward-probe` goes to the value store and back.
 pub async fn probe(store: &Store, clock: &dyn Clock) -> Result<Probed> {
     probe_on(store, clock, Scratch::default()).await
 }
@@ -148,9 +158,9 @@ pub(super) fn nothing() -> Result<Key> {
 }
 
 /// A probe that is under way.
-struct Trial<'s> {
-    store: &'s Store,
-    below: Prefix,
+pub(super) struct Trial<'s> {
+    pub(super) store: &'s Store,
+    pub(super) below: Prefix,
     form: Scratch,
 }
 
@@ -168,7 +178,14 @@ impl Trial<'_> {
         if let Some(promise) = tried.into_iter().flatten().next() {
             return Ok(Probed::Broken(promise));
         }
-        self.races().await
+        let raced = self.races().await?;
+        let Probed::Sound { writers, rounds, .. } = raced else { return Ok(raced) };
+        Ok(match self.behind().await? {
+            Behind::Sound => Probed::Sound { writers, rounds, behind: true },
+            Behind::Nothing => Probed::Sound { writers, rounds, behind: false },
+            Behind::Broken => Probed::Broken(Promise::PassedOn),
+            Behind::Away => Probed::Unclear,
+        })
     }
 
     fn key(&self, name: &str) -> Result<Key> {
@@ -178,14 +195,19 @@ impl Trial<'_> {
 
     /// Removes everything, also what a scan does not show.
     async fn remove(&self) -> Result<()> {
-        let scanned: &[&str] = if self.form.scans { &ORDERED } else { &[] };
+        let scanned: &[&str] = if self.scans_are_tried() { &ORDERED } else { &[] };
         for name in NAMES.iter().chain(scanned) {
             self.store.delete(self.key(name)?).await?;
         }
         Ok(())
     }
 
-    fn put(&self, number: i64) -> Put {
+    /// A scan that is late, as the engine says, tells nothing about what was just written.
+    fn scans_are_tried(&self) -> bool {
+        self.form.scans && self.store.capabilities().consistency.lag().is_zero()
+    }
+
+    pub(super) fn put(&self, number: i64) -> Put {
         Put::new((self.form.write)(number))
     }
 
@@ -258,7 +280,7 @@ impl Trial<'_> {
     /// Lists keys in pages of one, in both directions.
     async fn scans(&self) -> Result<Option<Promise>> {
         let mut expected = Vec::new();
-        if !self.form.scans {
+        if !self.scans_are_tried() {
             return Ok(None);
         }
         for name in ORDERED {
@@ -325,7 +347,7 @@ impl Trial<'_> {
                 return Ok(Probed::Broken(Promise::KeptWrite));
             }
         }
-        Ok(Probed::Sound { writers: WRITERS, rounds: ROUNDS })
+        Ok(Probed::Sound { writers: WRITERS, rounds: ROUNDS, behind: false })
     }
 
     /// Numbers begin with `first`, and never repeat: where a version is made of the value, writing the same value again

@@ -1,17 +1,18 @@
 //! Engines that break one promise each, and the probe that finds it.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use keyward_engine::{
-    BoxFuture, Capabilities, Commit, Engine, Entry, Error, ErrorKind, Order, Outcome, Page, Put,
-    Result, Scan, Stats, Store, Tier, Version, Write,
+    BoxFuture, Capabilities, Commit, Consistency, Engine, Entry, Error, ErrorKind, Order, Outcome,
+    Page, Put, Result, Scan, Stats, Store, Tier, Version, Write,
 };
 use keyward_key::Key;
 use keyward_memory::{Memory, Options};
 use keyward_migrate::{Probed, Promise, probe};
-use keyward_testkit::TestClock;
+use keyward_testkit::{Faults, FaultyEngine, TestClock};
 
 use crate::fixture::rows;
 
@@ -249,6 +250,31 @@ async fn a_database_that_cannot_be_reached_is_not_called_broken() {
     for tier in [Tier::Atomic, Tier::Recoverable] {
         assert_eq!(probed(Fault::AwayInRaces, tier).await, Probed::Unclear, "{tier}");
     }
+}
+
+#[tokio::test]
+async fn scans_that_are_late_as_declared_are_not_called_broken() {
+    let late = |capabilities: &mut Capabilities| {
+        capabilities.consistency = Consistency::LateScans { lag: Duration::from_secs(60) };
+    };
+    for tier in [Tier::Atomic, Tier::Recoverable] {
+        // The last key of a range is missing, as it would be in a late scan.
+        let engine = Arc::new(Broken::new(Fault::ScansShort, tier));
+        let store = Store::new(FaultyEngine::new(engine, Faults::none()).acting_as(late));
+        let probed = probe(&store, &TestClock::new()).await.unwrap();
+        assert!(matches!(probed, Probed::Sound { .. }), "{probed:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_compares_and_reads_late_is_not_asked_to_swap() {
+    let late = |capabilities: &mut Capabilities| {
+        capabilities.consistency = Consistency::Eventual { lag: Duration::from_secs(60) };
+    };
+    let engine = Arc::new(Broken::new(Fault::Nothing, Tier::Recoverable));
+    let store = Store::new(FaultyEngine::new(engine, Faults::none()).acting_as(late));
+    assert_eq!(store.capabilities().tier(), Tier::Advisory);
+    assert_eq!(probe(&store, &TestClock::new()).await.unwrap(), Probed::Unsupported);
 }
 
 #[tokio::test]

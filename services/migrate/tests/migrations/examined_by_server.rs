@@ -87,6 +87,6 @@ async fn a_probe_can_write_other_values_to_other_keys() {
         scans: false,
     };
     let probed = probe_on(&store, &clock, scratch).await.unwrap();
-    assert_eq!(probed, Probed::Sound { writers: 16, rounds: 8 });
+    assert_eq!(probed, Probed::Sound { writers: 16, rounds: 8, behind: false });
     assert!(rows(&store, "agents").await.is_empty(), "nothing is left");
 }

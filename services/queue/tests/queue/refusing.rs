@@ -10,7 +10,7 @@ use keyward_stores::{Kind, Place, on_engines};
 use keyward_testkit::{Faults, FaultyEngine};
 
 on_engines!(
-    recoverable: Recoverable, advisory: Advisory, couchdb: CouchDb;
+    recoverable: Recoverable, advisory: Advisory, couchdb: CouchDb, forge_entity: ForgeEntity;
     a_queue_is_refused_with_its_reason,
 );
 

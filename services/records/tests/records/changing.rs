@@ -15,7 +15,7 @@ mod single {
     on_engines!(
         memory: Memory, embedded: Embedded, postgres: Postgres, recoverable: Recoverable,
         cloudflare_kv: CloudflareKv, couchdb: CouchDb, dynamodb: DynamoDb, firestore: Firestore,
-        forge_kvs: ForgeKvs;
+        forge_entity: ForgeEntity, forge_kvs: ForgeKvs;
         a_record_is_what_was_put,
         a_precondition_decides,
         an_update_keeps_metadata_and_runs_again_after_a_race,

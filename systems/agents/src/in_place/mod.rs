@@ -99,7 +99,7 @@ impl DocumentLayout {
         })?;
         let mut capabilities = capabilities(documents.limits());
         if let Some(lag) = documents.list_lag() {
-            capabilities.consistency = Consistency::Eventual { lag };
+            capabilities.consistency = Consistency::LateScans { lag };
         }
         Ok(Self {
             documents,

@@ -19,6 +19,14 @@ on_engines!(
     conditions_are_outcomes,
     several_entries_are_set_and_read_together,
 );
+// What lists what it has just written is left out: listings are a minute late there.
+on_engines!(
+    forge_entity: ForgeEntity;
+    an_entry_is_made_changed_and_removed,
+    metadata_is_merged_and_only_a_patch_removes,
+    values_come_back_as_they_were_written,
+    conditions_are_outcomes,
+);
 
 async fn an_entry_is_made_changed_and_removed(place: Place) {
     let fixture = Fixture::new(place).await;

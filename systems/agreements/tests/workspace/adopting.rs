@@ -9,7 +9,7 @@ use keyward_coordinated::Coordinated;
 use keyward_engine::{Engine, Json, Put, Scan, Store, Tier};
 use keyward_key::{Key, KeyRange};
 use keyward_memory::Memory;
-use keyward_stores::{Place, on_every_engine};
+use keyward_stores::{Place, on_engines, on_every_engine};
 use keyward_testkit::{Faults, FaultyEngine, TestClock, When};
 use serde_json::{Value, json};
 
@@ -23,6 +23,12 @@ on_every_engine!(
     what_only_looks_like_a_lock_catalog_is_left_alone,
     an_export_of_a_workspace_is_written_where_nothing_is,
     hundreds_of_entries_are_taken_over,
+);
+
+on_engines!(
+    forge_kvs: ForgeKvs;
+    what_the_app_wrote_opens_as_a_workspace,
+    what_the_app_wrote_in_forge_opens_with_a_coordinator,
 );
 
 const V1: &str = "f47ac10b-58cc-4372-a567-0e02b2c3d479";
@@ -70,6 +76,20 @@ async fn fill(store: &Store) {
         let put = Put::new(Json::from_value(&value).unwrap());
         store.put(Key::parse(&key).unwrap(), put).await.unwrap();
     }
+}
+
+async fn what_the_app_wrote_in_forge_opens_with_a_coordinator(place: Place) {
+    for (name, value) in written() {
+        place.write_as_app(&name, value).await;
+    }
+    let store = place.store().await;
+    let desk = desk(store.clone(), place.clock()).await;
+    let told = desk.workspace.adopt(true).await.unwrap();
+    assert_eq!((told.policies, told.issues, told.jobs, told.locks), (2, 2, 2, 1));
+    assert_eq!((told.purged, told.unknown, told.left, told.total()), (true, 1, 0, 8));
+    assert_adopted(&desk).await;
+    let again = desk.workspace.adopt(true).await.unwrap();
+    assert_eq!((again.total(), again.already, again.left), (0, 5, 0));
 }
 
 /// The page with its attachment, as the wiki has it.

@@ -100,8 +100,10 @@ impl Namespace {
         let noted = self.bounded(store.get_many(&ours)).await?;
         for ((key, known), noted) in ours.into_iter().zip(known).zip(noted) {
             let Some(known) = known else { continue };
-            if noted.is_none_or(|noted| noted.value != known.value) {
-                let put = Put::new(known.value);
+            if noted.as_ref().is_none_or(|noted| noted.value != known.value) {
+                // Text without quotes, which some programs write, stays so.
+                let metadata = noted.and_then(|noted| noted.metadata);
+                let put = Put { metadata, ..Put::new(known.value) };
                 self.bounded(async { store.put(key, put).await.map(drop) }).await?;
             }
         }

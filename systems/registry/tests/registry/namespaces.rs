@@ -30,6 +30,8 @@ struct Place {
     values: FaultyEngine,
     coordinator: FaultyEngine,
     repository: Arc<Repository>,
+    /// On Cloudflare KV.
+    namespace: Option<Arc<server::Namespace>>,
 }
 
 /// Where the values are.
@@ -68,6 +70,7 @@ on_both!(
     a_namespace_that_the_original_filled_is_adopted_without_a_write,
     entries_of_version_1_move_and_unchanged_ones_are_not_written,
     names_with_colons_are_named_and_left_alone_in_a_namespace,
+    a_policy_that_was_renamed_is_told_so_in_the_queue_and_not_in_a_namespace,
 );
 
 impl Place {
@@ -87,10 +90,11 @@ impl Place {
         let memory = |tier| -> Arc<dyn Engine> {
             Arc::new(Memory::with(keyward_memory::Options::tier(tier), clock.clone()))
         };
-        let engine = match values {
-            Values::Memory => memory(Tier::Advisory),
-            Values::CloudflareKv => {
-                let namespace = Arc::new(server::Namespace::late());
+        let namespace =
+            (values == Values::CloudflareKv).then(|| Arc::new(server::Namespace::late()));
+        let engine = match &namespace {
+            None => memory(Tier::Advisory),
+            Some(namespace) => {
                 let options = namespace.options(server::address());
                 Arc::new(namespace.engine(options, clock.clone()).await)
             }
@@ -98,7 +102,7 @@ impl Place {
         assert_eq!(engine.capabilities().tier(), Tier::Advisory);
         let values = FaultyEngine::new(engine, faults);
         let coordinator = FaultyEngine::new(memory(Tier::Atomic), coordinator_faults);
-        Self { clock, values, coordinator, repository }
+        Self { clock, values, coordinator, repository, namespace }
     }
 
     /// The registry, as a process has it.
@@ -369,6 +373,49 @@ async fn names_with_colons_are_named_and_left_alone_in_a_namespace(values: Value
     let run = sync(&registry).await;
     assert_eq!((run.status, counts(&run), run.error_count), (RunStatus::Partial, (1, 0, 0), 2));
     assert!(place.shown().await.contains(foreign));
+}
+
+async fn a_policy_that_was_renamed_is_told_so_in_the_queue_and_not_in_a_namespace(values: Values) {
+    let place = Place::new(values).await;
+    place.repository.write("old.md", "# A policy of some length\n\nIts text.\n");
+    place.fill(&[("old", "A policy of some length", "old.md")]).await;
+    let registry = place.open().await;
+    sync(&registry).await;
+    place.repository.remove("old.md");
+    place.repository.write("new.md", "# A policy of some length\n\nIts text.\n");
+    place.repository.commit("renamed");
+    assert_eq!(counts(&sync(&registry).await), (1, 0, 1));
+    let shown = place.shown().await;
+    let (_, entry) = shown.iter().find(|(key, _)| key == "policy:new").unwrap();
+    let is_told = entry.get("renamedFrom") == Some(&json!("old"));
+    assert_eq!(is_told, values == Values::Memory, "{entry}");
+    let claimed = registry.queue().claim(10).await.unwrap().attempts;
+    let told = claimed.iter().find(|attempt| attempt.id() == "new").unwrap();
+    assert!(told.payload().as_str().contains(r#""renamedFrom":"old""#));
+}
+
+#[tokio::test]
+async fn a_last_commit_without_quotes_stays_without_quotes() {
+    let place = Place::new(Values::CloudflareKv).await;
+    let namespace = place.namespace.clone().unwrap();
+    place.repository.write("a.md", "# A\n");
+    place.fill(&[("a", "A", "a.md")]).await;
+    let name = "metadata:sync:lastCommit";
+    let first = namespace.value(name).unwrap();
+    namespace.write(name, first.trim_matches('"'));
+    place.clock.advance(LAG);
+    assert!(place.open().await.status().await.unwrap().last_commit.is_some());
+    // Also in a process that finds the value in the coordinator, and in one that finds it in the namespace.
+    for (n, pause) in [Duration::ZERO, LAG, SETTLED].into_iter().enumerate() {
+        place.clock.advance(pause);
+        place.repository.write(&format!("b{n}.md"), format!("# B {n}\n"));
+        let commit = place.repository.commit("more");
+        let registry = place.open().await;
+        assert_eq!(counts(&sync(&registry).await), (1, 0, 0));
+        place.clock.advance(LAG);
+        namespace.tell(&place.clock);
+        assert_eq!(namespace.value(name), Some(commit));
+    }
 }
 
 /// Adopts and syncs with a crash at every call to one of the engines, then goes on as another process.

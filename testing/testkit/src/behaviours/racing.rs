@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyward_engine::{Commit, Consistency, ErrorKind, Expect, Json, Outcome, Put, Store};
+use keyward_engine::{Commit, ErrorKind, Expect, Json, Outcome, Put, Store};
 use keyward_key::{Key, KeyRange};
 use tokio::sync::{Barrier, watch};
 use tokio::task::JoinSet;
@@ -107,9 +107,9 @@ pub async fn concurrent_swaps_lose_no_increment(subject: Subject) {
         return subject.assert_refused(swap, ErrorKind::Unsupported).await;
     }
     // Late readers see others' writes only when time passes.
-    let lag = match subject.capabilities().consistency {
-        Consistency::Eventual { lag } if subject.owns_time() => lag,
-        _ => Duration::ZERO,
+    let lag = match subject.owns_time() {
+        true => subject.capabilities().consistency.get_lag(),
+        false => Duration::ZERO,
     };
     let mut tasks = JoinSet::new();
     for _ in 0..TASKS {

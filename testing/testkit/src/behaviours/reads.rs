@@ -62,6 +62,22 @@ pub async fn reads_are_as_late_as_declared_and_no_later(subject: Subject) {
                 assert_eq!(seen().await, Some(n.to_string()), "seen at once");
             }
         }
+        Consistency::LateScans { .. } => {
+            for n in 0..20 {
+                write(&n.to_string()).await;
+                let value = subject.get(&key).await.map(|entry| entry.value.to_string());
+                assert_eq!(value, Some(n.to_string()), "a read of a key sees it at once");
+                let several = subject.store.get_many(&[key.clone(), self::key("none")]).await;
+                let value = several.unwrap()[0].as_ref().map(|entry| entry.value.to_string());
+                assert_eq!(value, Some(n.to_string()), "and so does one of several");
+            }
+            subject.settle().await;
+            assert_eq!(seen().await.as_deref(), Some("19"), "scans after the lag");
+            subject.store.delete(key.clone()).await.unwrap();
+            assert_eq!(subject.get(&key).await, None);
+            subject.settle().await;
+            assert_eq!(seen().await, None);
+        }
         Consistency::Eventual { lag } if subject.owns_time() => {
             let moment = Duration::from_millis(1);
             write("1").await;

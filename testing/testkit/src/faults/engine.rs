@@ -293,6 +293,14 @@ impl Engine for FaultyEngine {
         &self.capabilities
     }
 
+    fn store_id(&self) -> Option<String> {
+        self.inner.store_id()
+    }
+
+    fn push_through<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<bool>>> {
+        self.inner.push_through(key)
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         Box::pin(self.call(Call::Get, self.inner.get_many(keys)))
     }

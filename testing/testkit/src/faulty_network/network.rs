@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use keyward_engine::{ClockSource, Consistency, Entry, Json, Put, Scan, Store};
+use keyward_engine::{ClockSource, Entry, Json, Put, Scan, Store};
 use keyward_key::{Key, KeyRange};
 
 use super::NetworkPlace;
@@ -63,7 +63,10 @@ impl Network {
     /// Lets what was written be read everywhere.
     pub(super) async fn settle(&self) {
         self.proxy.quiet().await;
-        let Consistency::Eventual { lag } = self.store.capabilities().consistency else { return };
+        let lag = self.store.capabilities().consistency.lag();
+        if lag.is_zero() {
+            return;
+        }
         match self.store.capabilities().clock {
             ClockSource::Server => tokio::time::sleep(lag).await,
             ClockSource::Machine | ClockSource::Process => self.clock.advance(lag),

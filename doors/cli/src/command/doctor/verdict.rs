@@ -1,6 +1,6 @@
 //! Whether a server keeps what its engine promises, in words.
 
-use keyward::migrate::Probed;
+use keyward::migrate::{Probed, Promise};
 use keyward::{Sharing, Store, Tier};
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ impl Verdict {
             not_probed.push("compare-and-swap: the last writer wins".to_owned());
         } else {
             probed.push(match outcome {
-                Probed::Sound { writers, rounds } => {
+                Probed::Sound { writers, rounds, .. } => {
                     format!("compare-and-swap: {writers} writers of one version, {rounds} rounds, 1 winner each")
                 }
                 _ => "compare-and-swap".to_owned(),
@@ -81,9 +81,19 @@ impl Verdict {
                     not_probed.push("commits of several keys: the engine has none".to_owned());
                 }
             }
+            let is_behind = matches!(
+                outcome,
+                Probed::Sound { behind: true, .. } | Probed::Broken(Promise::PassedOn)
+            );
+            if is_behind {
+                probed.push("a value pushed to the value store, read there and deleted".to_owned());
+            }
+            let lag = capabilities.consistency.lag();
             match has_layout {
-                false => probed.push("scans in pages of one".to_owned()),
                 true => not_probed.push("lists: the database may lack their index".to_owned()),
+                false if lag.is_zero() => probed.push("scans in pages of one".to_owned()),
+                false => not_probed
+                    .push(format!("scans: they may be {} s late", lag.as_secs_f64().ceil())),
             }
         }
         Self { probe, broken, verdict, voids, probed, not_probed }
