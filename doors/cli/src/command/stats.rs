@@ -133,7 +133,12 @@ async fn one(url: &str, named_by: String, output: &mut Output) -> Result {
 /// What holds in a store of a tier.
 fn guarantee(tier: Tier, has_layout: bool) -> &'static str {
     if has_layout {
-        return "agent entries only; each document by compare-and-swap";
+        return match tier {
+            Tier::Advisory => "agent entries only; the last writer wins",
+            Tier::Atomic | Tier::Recoverable => {
+                "agent entries only; each document by compare-and-swap"
+            }
+        };
     }
     match tier {
         Tier::Atomic => "commits of several keys: indexes, history, locks and queues are exact",

@@ -98,9 +98,11 @@ impl DocumentLayout {
             Error::new(ErrorKind::Internal, format!("there is no randomness: {error}"))
         })?;
         let mut capabilities = capabilities(documents.limits());
-        if let Some(lag) = documents.list_lag() {
-            capabilities.consistency = Consistency::Eventual { lag };
-        }
+        capabilities.compare = documents.compare();
+        capabilities.consistency = match (documents.consistency(), documents.list_lag()) {
+            (Consistency::Strong, Some(lag)) => Consistency::Eventual { lag },
+            (consistency, _) => consistency,
+        };
         Ok(Self {
             documents,
             clock: Arc::new(clock),
