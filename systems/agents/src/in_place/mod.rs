@@ -26,12 +26,12 @@ mod place;
 mod recent;
 mod scanning;
 mod span;
+mod skips;
 mod swapping;
 mod window;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use keyward_engine::{
@@ -44,6 +44,7 @@ pub(crate) use exact::admit;
 use own_changes::OwnChanges;
 use recent::Recent;
 use window::Windows;
+use skips::Skips;
 
 /// How many rows a page of a scan has at most.
 const SCAN_ROWS_MAX: usize = 1_000;
@@ -74,18 +75,7 @@ pub struct DocumentLayout {
     attempts: Attempts,
     windows: Windows,
     own_changes: OwnChanges,
-    skipped: AtomicU64,
-    last_skipped: Mutex<Option<String>>,
-}
-
-/// Documents that lists found in a user's namespace and that are no entries: their id is not made of their `userId`,
-/// `namespace` and `key`, so no program can ask for them by key.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Skipped {
-    /// How often one was met. A document counts each time a list meets it.
-    pub met: u64,
-    /// The id of the last one.
-    pub last_id: Option<String>,
+    skips: Skips,
 }
 
 impl DocumentLayout {
@@ -112,8 +102,7 @@ impl DocumentLayout {
             attempts: Attempts::default(),
             windows: Windows::default(),
             own_changes: OwnChanges::default(),
-            skipped: AtomicU64::new(0),
-            last_skipped: Mutex::default(),
+            skips: Skips::default(),
         })
     }
 
@@ -131,17 +120,6 @@ impl DocumentLayout {
     /// created; without, nothing is changed.
     pub async fn prepare(&self, create: bool) -> Result<Vec<String>> {
         self.documents.prepare(create).await
-    }
-
-    /// The documents that lists left out.
-    pub fn skipped(&self) -> Skipped {
-        let last_id = self.last_skipped.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Skipped { met: self.skipped.load(Ordering::Relaxed), last_id }
-    }
-
-    fn skip(&self, id: &str) {
-        self.skipped.fetch_add(1, Ordering::Relaxed);
-        *self.last_skipped.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.to_owned());
     }
 
     /// The documents with these ids, in their order, in as many requests as that takes.
@@ -162,7 +140,7 @@ impl DocumentLayout {
 impl fmt::Debug for DocumentLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("DocumentLayout");
-        shown.field("engine", &self.capabilities.engine).field("skipped", &self.skipped());
+        shown.field("engine", &self.capabilities.engine);
         shown.finish_non_exhaustive()
     }
 }
