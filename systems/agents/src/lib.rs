@@ -63,6 +63,7 @@ mod stats;
 mod together;
 mod track;
 mod user_data;
+mod write_times;
 
 pub use access::Access;
 pub use actor::Actor;
@@ -83,7 +84,7 @@ pub use past::{PastEntry, PastPage};
 pub use search::{Found, Search};
 pub use set::{Life, Patch, Set};
 pub use settings::Settings;
-pub use stats::NamespaceStats;
 pub use skipped::Skipped;
+pub use stats::NamespaceStats;
 pub use track::{LoggedOperation, Operations, Runs};
 pub use user_data::UserData;

@@ -13,8 +13,9 @@
 //! | `system:access:agents:{user}:{namespace}:{key}` | `accessCount`, `lastAccessedByAgent` and `lastAccessedAt` of that document |
 //!
 //! Everything else is absent, and writing it is refused: there is no field for it. What the agent data store asks a
-//! store besides has one fixed answer ([`places`](crate::places)): that it keeps no logs and no settings, and that times
-//! are written in whole seconds, as the original program does.
+//! store besides has an answer ([`places`](crate::places)): that it keeps no logs and no settings, which documents
+//! lists left out, and that times
+//! are written as the original program does: in whole seconds, unless two states of an entry would then look the same.
 
 mod attempts;
 mod bounded;
@@ -25,8 +26,8 @@ mod own_changes;
 mod place;
 mod recent;
 mod scanning;
-mod span;
 mod skips;
+mod span;
 mod swapping;
 mod window;
 
@@ -43,8 +44,8 @@ use attempts::Attempts;
 pub(crate) use exact::admit;
 use own_changes::OwnChanges;
 use recent::Recent;
-use window::Windows;
 use skips::Skips;
+use window::Windows;
 
 /// How many rows a page of a scan has at most.
 const SCAN_ROWS_MAX: usize = 1_000;
@@ -60,7 +61,8 @@ const KEY_BYTES_MORE: usize = 64;
 /// ```
 ///
 /// An entry's version is made of its contents and times. So counting accesses never moves it, and a state that
-/// comes back exactly, times included, has the version it had.
+/// comes back exactly, times included, has the version it had. The agent data store gives each write a time that this
+/// process gave no earlier state of the entry.
 ///
 /// Ids are never escaped, since the original program must find them. A document counts as an entry only if its
 /// `userId`, `namespace` and `key` are those that were asked for; another's document under the same id is absent, and
