@@ -189,7 +189,7 @@ impl DocumentLayout {
             }
             match page.next {
                 Some(next) => list.after = Some(next),
-                None => return Ok(gathering.finish()),
+                None => return Ok(gathering.finish(self.clock.now())),
             }
         }
     }
