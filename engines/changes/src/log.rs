@@ -20,6 +20,8 @@ pub(crate) struct Log<P> {
     /// The place in the feed after it, once the feed was read.
     pub position: Option<P>,
     pub session: Session,
+    /// How many sessions have begun: the number of the last one.
+    generation: u64,
 }
 
 /// Whether a task follows the feed.
@@ -42,7 +44,24 @@ impl<P> Log<P> {
             latest: Revision(fastrand::u64(FIRST)),
             position: None,
             session: Session::None,
+            generation: 0,
         }
+    }
+
+    /// Begins a session unless one goes on; gives its number.
+    pub fn begin(&mut self) -> Option<u64> {
+        if matches!(self.session, Session::Starting | Session::Following) {
+            return None;
+        }
+        self.session = Session::Starting;
+        self.generation += 1;
+        Some(self.generation)
+    }
+
+    /// Whether a session is the last one, and goes on.
+    pub fn is_active(&self, generation: u64) -> bool {
+        self.generation == generation
+            && matches!(self.session, Session::Starting | Session::Following)
     }
 
     pub fn latest(&self) -> Revision {

@@ -36,15 +36,8 @@ impl<S: ChangeSource> Watcher<S> {
         if self.joined.swap(true, Ordering::Relaxed) {
             return;
         }
-        let starts = self.shared.log.send_if_modified(|log| {
-            let starts = matches!(log.session, Session::None | Session::Failed(_));
-            if starts {
-                log.session = Session::Starting;
-            }
-            starts
-        });
-        if starts {
-            tokio::spawn(run(Running(self.shared.clone())));
+        if let Some(running) = Running::begin(&self.shared) {
+            tokio::spawn(run(running));
         }
     }
 }
@@ -86,21 +79,42 @@ fn closed() -> Error {
     Error::new(ErrorKind::Unavailable, "the store was closed")
 }
 
-/// Says how the task ended, however that came.
-struct Running<S: ChangeSource>(Arc<Shared<S>>);
+/// One session of following the feed. Says how it ended, however that came: of its own session only, since a new watch may
+/// have begun the next one.
+pub(crate) struct Running<S: ChangeSource> {
+    shared: Arc<Shared<S>>,
+    generation: u64,
+}
 
 impl<S: ChangeSource> Running<S> {
-    fn fail(&self, error: &Error) {
-        self.0.log.send_modify(|log| log.session = Session::Failed(Failure::new(error)));
+    /// Begins a session, unless one goes on.
+    pub fn begin(shared: &Arc<Shared<S>>) -> Option<Self> {
+        let mut generation = None;
+        shared.log.send_if_modified(|log| {
+            generation = log.begin();
+            generation.is_some()
+        });
+        Some(Self { shared: shared.clone(), generation: generation? })
+    }
+
+    /// Says that the session failed, if it still goes on.
+    pub fn fail(&self, error: &Error) {
+        self.shared.log.send_if_modified(|log| {
+            let goes_on = log.is_active(self.generation);
+            if goes_on {
+                log.session = Session::Failed(Failure::new(error));
+            }
+            goes_on
+        });
     }
 
     /// Waits until nobody watches, and says so.
     async fn abandoned(&self) {
         loop {
-            self.0.log.closed().await;
+            self.shared.log.closed().await;
             // A watch that comes now finds either this task or none: it looks under the same lock.
-            let ends = self.0.log.send_if_modified(|log| {
-                let ends = self.0.log.receiver_count() == 0;
+            let ends = self.shared.log.send_if_modified(|log| {
+                let ends = self.shared.log.receiver_count() == 0;
                 if ends {
                     log.session = Session::None;
                 }
@@ -113,7 +127,7 @@ impl<S: ChangeSource> Running<S> {
     }
 
     async fn follow(&self) -> Result<()> {
-        let Shared { source, log } = &*self.0;
+        let Shared { source, log } = &*self.shared;
         self.catch_up().await?;
         log.send_modify(|log| log.session = Session::Following);
         loop {
@@ -138,7 +152,7 @@ impl<S: ChangeSource> Running<S> {
     async fn catch_up(&self) -> Result<()> {
         for _ in 0..CATCH_UP_SLICES_MAX {
             let Some(position) = self.position() else { break };
-            match self.0.source.read(&position, Wait::No).await? {
+            match self.shared.source.read(&position, Wait::No).await? {
                 Slice::Changes { changes, position, more } => {
                     self.push(changes, position);
                     if !more {
@@ -153,11 +167,11 @@ impl<S: ChangeSource> Running<S> {
     }
 
     fn position(&self) -> Option<S::Position> {
-        self.0.log.borrow().position.clone()
+        self.shared.log.borrow().position.clone()
     }
 
     fn push(&self, changes: Vec<Change>, position: S::Position) {
-        self.0.log.send_if_modified(|log| {
+        self.shared.log.send_if_modified(|log| {
             let is_news = !changes.is_empty();
             log.push(changes, position);
             is_news
@@ -165,17 +179,15 @@ impl<S: ChangeSource> Running<S> {
     }
 
     async fn restart(&self) -> Result<bool> {
-        let position = self.0.source.now().await?;
-        self.0.log.send_modify(|log| log.restart(position));
+        let position = self.shared.source.now().await?;
+        self.shared.log.send_modify(|log| log.restart(position));
         Ok(false)
     }
 }
 
 impl<S: ChangeSource> Drop for Running<S> {
     fn drop(&mut self) {
-        if matches!(self.0.log.borrow().session, Session::Starting | Session::Following) {
-            self.fail(&Error::new(ErrorKind::Unavailable, "the watch was ended"));
-        }
+        self.fail(&Error::new(ErrorKind::Unavailable, "the watch was ended"));
     }
 }
 

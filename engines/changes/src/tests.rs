@@ -5,7 +5,8 @@ use keyward_engine::{BoxStream, Change, ChangeKind, Error, ErrorKind, Event, Res
 use keyward_key::{Key, KeyRange, Prefix};
 use tokio::sync::Notify;
 
-use crate::log::CHANGES_MAX;
+use crate::log::{CHANGES_MAX, Session};
+use crate::session::Running;
 use crate::{ChangeSource, Changes, Slice, Wait};
 
 /// How many changes a read of the feed gives.
@@ -261,4 +262,19 @@ async fn the_feed_is_not_read_when_nobody_watches() {
         }
         assert_eq!(feed.with(|state| state.reads), reads);
     }
+}
+
+#[tokio::test]
+async fn a_session_that_ends_late_leaves_the_next_one_alone() {
+    let changes = Changes::new(Feed::default());
+    let is_starting = || matches!(changes.0.log.borrow().session, Session::Starting);
+    let old = Running::begin(&changes.0).unwrap();
+    assert!(Running::begin(&changes.0).is_none(), "one is enough");
+    old.fail(&Error::new(ErrorKind::Unavailable, "the database is away"));
+    // A new watch comes before the old session is gone.
+    let new = Running::begin(&changes.0).unwrap();
+    drop(old);
+    assert!(is_starting());
+    drop(new);
+    assert!(matches!(changes.0.log.borrow().session, Session::Failed(_)));
 }
