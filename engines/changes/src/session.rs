@@ -9,13 +9,15 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::Shared;
-use crate::log::{Failure, Log, Session};
+use crate::log::{Failure, LOSSES_MAX, Log, Session};
 use crate::source::{ChangeSource, Slice, Wait};
 
 /// How many slices are read to catch up with a feed that was left, before its changes are given up.
 const CATCH_UP_SLICES_MAX: usize = 20;
 /// How long to pause after a read that found nothing, in case the database answers at once.
 const QUIET_PAUSE: Duration = Duration::from_millis(20);
+/// How long to pause before beginning again for the second time in a row; longer each time.
+const LOSS_PAUSE: Duration = Duration::from_millis(200);
 
 /// One watch's view of the log.
 pub(crate) struct Watcher<S: ChangeSource> {
@@ -75,6 +77,14 @@ impl<S: ChangeSource> ChangeLog for Watcher<S> {
     }
 }
 
+fn lost_again() -> Error {
+    let message = format!(
+        "the watch ended: {LOSSES_MAX} times in a row, the database did not know the place in its feed of changes that it had just given"
+    );
+    Error::new(ErrorKind::Unavailable, message)
+        .advise("Watch again later. If that fails too, look at what stands between Keyward and the database.")
+}
+
 fn closed() -> Error {
     Error::new(ErrorKind::Unavailable, "the store was closed")
 }
@@ -131,19 +141,19 @@ impl<S: ChangeSource> Running<S> {
         self.catch_up().await?;
         log.send_modify(|log| log.session = Session::Following);
         loop {
-            let quiet = match self.position() {
-                Some(position) => match source.read(&position, Wait::ForChanges).await? {
-                    Slice::Changes { changes, position, more } => {
-                        let quiet = changes.is_empty() && !more;
-                        self.push(changes, position);
-                        quiet
-                    }
-                    Slice::Lost => self.restart().await?,
-                },
-                None => self.restart().await?,
+            let Some(position) = self.position() else {
+                self.restart().await?;
+                continue;
             };
-            if quiet {
-                sleep(QUIET_PAUSE).await;
+            match source.read(&position, Wait::ForChanges).await? {
+                Slice::Changes { changes, position, more } => {
+                    let quiet = changes.is_empty() && !more;
+                    self.push(changes, position);
+                    if quiet {
+                        sleep(QUIET_PAUSE).await;
+                    }
+                }
+                Slice::Lost => self.lost().await?,
             }
         }
     }
@@ -159,11 +169,10 @@ impl<S: ChangeSource> Running<S> {
                         return Ok(());
                     }
                 }
-                Slice::Lost => break,
+                Slice::Lost => return self.lost().await,
             }
         }
-        self.restart().await?;
-        Ok(())
+        self.restart().await
     }
 
     fn position(&self) -> Option<S::Position> {
@@ -178,10 +187,25 @@ impl<S: ChangeSource> Running<S> {
         });
     }
 
-    async fn restart(&self) -> Result<bool> {
+    /// Goes on where the feed is now, since the database forgot the place. After the first time in a row, it pauses; again
+    /// and again is an error.
+    async fn lost(&self) -> Result<()> {
+        let mut losses = None;
+        self.shared.log.send_if_modified(|log| {
+            losses = log.lose();
+            false
+        });
+        let losses = losses.ok_or_else(lost_again)?;
+        if losses > 1 {
+            sleep(LOSS_PAUSE * (losses - 1)).await;
+        }
+        self.restart().await
+    }
+
+    async fn restart(&self) -> Result<()> {
         let position = self.shared.source.now().await?;
         self.shared.log.send_modify(|log| log.restart(position));
-        Ok(false)
+        Ok(())
     }
 }
 

@@ -28,6 +28,8 @@ struct State {
     /// The first place that is still known.
     kept: usize,
     fails: bool,
+    /// Whether every place is forgotten as soon as it was given.
+    forgets: bool,
     reads: usize,
 }
 
@@ -60,7 +62,7 @@ impl ChangeSource for Feed {
                 if state.fails {
                     return Err(Error::new(ErrorKind::Unavailable, "the database is away"));
                 }
-                if *after < state.kept {
+                if state.forgets || *after < state.kept {
                     return Ok(Slice::Lost);
                 }
                 let rest = &state.changes[*after..];
@@ -277,4 +279,31 @@ async fn a_session_that_ends_late_leaves_the_next_one_alone() {
     assert!(is_starting());
     drop(new);
     assert!(matches!(changes.0.log.borrow().session, Session::Failed(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feed_that_forgets_every_place_is_an_error() {
+    let feed = Feed::default();
+    let changes = Changes::new(feed.clone());
+    drop(begin(&changes, None).await);
+    feed.with(|state| state.forgets = true);
+    let started = tokio::time::Instant::now();
+    let mut failed = None;
+    for _ in 0..20 {
+        let mut events = changes.watch(KeyRange::all(), None);
+        while let Some(event) = events.next().await {
+            failed = event.err();
+        }
+        if failed.is_some() {
+            break;
+        }
+    }
+    let failed = failed.expect("the watch does not go on as if nothing was wrong");
+    assert_eq!(failed.kind(), ErrorKind::Unavailable);
+    assert!(failed.message().contains("in a row"), "{failed}");
+    assert!(started.elapsed() > std::time::Duration::from_secs(1), "it pauses in between");
+    feed.with(|state| state.forgets = false);
+    let (_, mut events) = begin(&changes, None).await;
+    feed.put("a");
+    assert_eq!(next(&mut events).await.1, "a");
 }
