@@ -192,6 +192,10 @@ impl Engine for CloudflareKv {
         &self.capabilities
     }
 
+    fn counts_by_reading(&self) -> bool {
+        true
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         Box::pin(self.read(keys))
     }

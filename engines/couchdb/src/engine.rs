@@ -187,6 +187,10 @@ impl Engine for CouchDb {
         &self.0.capabilities
     }
 
+    fn counts_by_reading(&self) -> bool {
+        true
+    }
+
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {
         Box::pin(self.entry_of(key))
     }

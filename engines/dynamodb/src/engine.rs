@@ -98,6 +98,10 @@ impl Engine for DynamoDb {
         &self.shared.capabilities
     }
 
+    fn counts_by_reading(&self) -> bool {
+        true
+    }
+
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {
         Box::pin(self.read(key))
     }
@@ -127,7 +131,7 @@ impl Engine for DynamoDb {
         }
     }
 
-    /// Reads the whole table, and counts without those that have expired: when their space is reclaimed is
+    /// Reads the whole table, which is billed as such, and counts without those that have expired: when their space is reclaimed is
     /// DynamoDB's affair.
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
         Box::pin(async move {

@@ -16,7 +16,8 @@ use crate::store_choice::Choice;
 /// Show what a store is, holds and can do
 ///
 /// The tier says what holds there: atomic (commits of several keys), recoverable (compare-and-swap of one key) or
-/// advisory (the last writer wins). Entries that have expired count until their space is reclaimed. When a program
+/// advisory (the last writer wins). Entries that have expired count until their space is reclaimed. To count entries,
+/// DynamoDB reads and bills the whole table, and CouchDB, Cloudflare KV and Forge KVS list all keys. When a program
 /// reads it, or with --json, one JSON object for each store.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:

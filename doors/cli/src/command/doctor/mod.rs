@@ -124,8 +124,11 @@ async fn examine(
     if records.store().capabilities().sharing != Sharing::Network {
         records.store().verify(&KeyRange::all()).await?;
     }
-    let entries = records.store().stats().await?.entries;
-    let progress = Progress::counted("examining", "keys", Some(entries), output);
+    let entries = match records.store().counts_by_reading() {
+        true => None,
+        false => Some(records.store().stats().await?.entries),
+    };
+    let progress = Progress::counted("examining", "keys", entries, output);
     let doctor = keyward::doctor(records, rules).await?;
     let doctor = if mode.schema { doctor } else { doctor.without_schema() };
     let doctor = doctor.repair(mode.repair).pausing(Waiting);
