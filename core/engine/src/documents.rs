@@ -52,6 +52,12 @@ pub trait Documents: Send + Sync + 'static {
         None
     }
 
+    /// Has the database look for what is wrong with its documents as far as it stands for them, such as conflicts of
+    /// replication: an error of the kind [`Corrupt`](crate::ErrorKind::Corrupt). Reads everything.
+    fn verify(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// The indexes that [`Documents::list`] needs and the database does not have: each as a sentence
     /// that says what would be created. With `create`, they are created and ready afterwards.
     fn prepare(&self, create: bool) -> BoxFuture<'_, Result<Vec<String>>>;

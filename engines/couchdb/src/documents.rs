@@ -18,6 +18,7 @@ use crate::fields::{document, to_send};
 use crate::list::{LIST_ROWS_MAX, list};
 use crate::number::{inexact, means_the_same};
 use crate::read::{ALL_DOCS, ByIds, DOCUMENTS_MAX, Rows, is_too_large};
+use crate::verify::examine_documents;
 
 /// CouchDB's default for the largest document. A server may have another one.
 const DOCUMENT_BYTES_MAX: usize = 8_000_000;
@@ -329,6 +330,10 @@ impl Documents for CouchDbDocuments {
 
     fn list_lag(&self) -> Option<Duration> {
         self.has_copies.then_some(LAG)
+    }
+
+    fn verify(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(examine_documents(&self.client))
     }
 
     fn prepare(&self, create: bool) -> BoxFuture<'_, Result<Vec<String>>> {

@@ -117,6 +117,10 @@ impl Documents for Advised {
         self.0.list_lag()
     }
 
+    fn verify(&self) -> BoxFuture<'_, Result<()>> {
+        self.0.verify()
+    }
+
     fn prepare(&self, create: bool) -> BoxFuture<'_, Result<Vec<String>>> {
         self.0.prepare(create)
     }
