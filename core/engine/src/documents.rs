@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{BoxFuture, Cursor, Json, Result};
+use crate::{BoxFuture, Consistency, Cursor, Json, Result};
 
 /// A database of JSON documents, as an adapter presents it.
 pub trait Documents: Send + Sync + 'static {
@@ -35,10 +35,27 @@ pub trait Documents: Send + Sync + 'static {
     /// One page of the documents of an owner, found by the database's own index, in any order.
     fn list<'a>(&'a self, list: &'a DocumentList) -> BoxFuture<'a, Result<DocumentPage>>;
 
+    /// Whether of several swaps of one state at most one is applied. Where not, the last writer wins,
+    /// as in a database that keeps several copies of a document.
+    fn compare(&self) -> bool {
+        true
+    }
+
+    /// Whether a read by id sees every write acknowledged before it.
+    fn consistency(&self) -> Consistency {
+        Consistency::Strong
+    }
+
     /// How late [`Documents::list`] may follow the documents; `None` if it shows every acknowledged
-    /// write. Reads by id are never late.
+    /// write.
     fn list_lag(&self) -> Option<Duration> {
         None
+    }
+
+    /// Has the database look for what is wrong with its documents as far as it stands for them, such as conflicts of
+    /// replication: an error of the kind [`Corrupt`](crate::ErrorKind::Corrupt). Reads everything.
+    fn verify(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
     }
 
     /// The indexes that [`Documents::list`] needs and the database does not have: each as a sentence

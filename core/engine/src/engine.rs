@@ -39,6 +39,11 @@ pub trait Engine: Send + Sync + 'static {
         false
     }
 
+    /// Whether [`Engine::stats`] counts entries by reading or listing all of them, which takes long and may be billed.
+    fn counts_by_reading(&self) -> bool {
+        false
+    }
+
     /// The entry of one key. Only a shorter way to say [`Engine::get_many`], for engines that have
     /// one.
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {
@@ -72,7 +77,7 @@ pub trait Engine: Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
-    /// What the engine knows about its size, without reading values.
+    /// What the engine knows about its size. See [`Engine::counts_by_reading`].
     fn stats(&self) -> BoxFuture<'_, Result<Stats>>;
 
     /// Reads everything in a range and checks it, as far as the engine itself stands for what it

@@ -8,6 +8,8 @@ use keyward_engine::{Change, Error, ErrorKind, LogSlice, Revision};
 pub(crate) const CHANGES_MAX: usize = 10_000;
 /// How many of them are given at once.
 const SLICE_MAX: usize = 1_000;
+/// How often in a row a session may begin again without having read anything.
+pub(crate) const LOSSES_MAX: u32 = 5;
 /// Revisions begin between these numbers: far enough apart that two processes never tell the same one, and small
 /// enough for programs whose numbers are doubles.
 const FIRST: std::ops::Range<u64> = 1 << 40..1 << 52;
@@ -20,6 +22,10 @@ pub(crate) struct Log<P> {
     /// The place in the feed after it, once the feed was read.
     pub position: Option<P>,
     pub session: Session,
+    /// How many sessions have begun: the number of the last one.
+    generation: u64,
+    /// How often the place in the feed was lost since something was read.
+    losses: u32,
 }
 
 /// Whether a task follows the feed.
@@ -42,7 +48,25 @@ impl<P> Log<P> {
             latest: Revision(fastrand::u64(FIRST)),
             position: None,
             session: Session::None,
+            generation: 0,
+            losses: 0,
         }
+    }
+
+    /// Begins a session unless one goes on; gives its number.
+    pub fn begin(&mut self) -> Option<u64> {
+        if matches!(self.session, Session::Starting | Session::Following) {
+            return None;
+        }
+        self.session = Session::Starting;
+        self.generation += 1;
+        Some(self.generation)
+    }
+
+    /// Whether a session is the last one, and goes on.
+    pub fn is_active(&self, generation: u64) -> bool {
+        self.generation == generation
+            && matches!(self.session, Session::Starting | Session::Following)
     }
 
     pub fn latest(&self) -> Revision {
@@ -60,6 +84,18 @@ impl<P> Log<P> {
         let surplus = self.changes.len().saturating_sub(CHANGES_MAX);
         self.changes.drain(..surplus);
         self.position = Some(position);
+        self.losses = 0;
+    }
+
+    /// Counts that the place in the feed was lost, in a row; `None` if that is too often. Then the next session takes
+    /// another place, and fails as well if that one is lost before something was read.
+    pub fn lose(&mut self) -> Option<u32> {
+        if self.losses == LOSSES_MAX {
+            self.position = None;
+            return None;
+        }
+        self.losses += 1;
+        Some(self.losses)
     }
 
     /// Begins again at another place of the feed. What lies between is not known, so nobody can resume from before.

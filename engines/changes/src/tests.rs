@@ -5,7 +5,8 @@ use keyward_engine::{BoxStream, Change, ChangeKind, Error, ErrorKind, Event, Res
 use keyward_key::{Key, KeyRange, Prefix};
 use tokio::sync::Notify;
 
-use crate::log::CHANGES_MAX;
+use crate::log::{CHANGES_MAX, Session};
+use crate::session::Running;
 use crate::{ChangeSource, Changes, Slice, Wait};
 
 /// How many changes a read of the feed gives.
@@ -27,6 +28,8 @@ struct State {
     /// The first place that is still known.
     kept: usize,
     fails: bool,
+    /// Whether every place is forgotten as soon as it was given.
+    forgets: bool,
     reads: usize,
 }
 
@@ -59,7 +62,7 @@ impl ChangeSource for Feed {
                 if state.fails {
                     return Err(Error::new(ErrorKind::Unavailable, "the database is away"));
                 }
-                if *after < state.kept {
+                if state.forgets || *after < state.kept {
                     return Ok(Slice::Lost);
                 }
                 let rest = &state.changes[*after..];
@@ -261,4 +264,46 @@ async fn the_feed_is_not_read_when_nobody_watches() {
         }
         assert_eq!(feed.with(|state| state.reads), reads);
     }
+}
+
+#[tokio::test]
+async fn a_session_that_ends_late_leaves_the_next_one_alone() {
+    let changes = Changes::new(Feed::default());
+    let is_starting = || matches!(changes.0.log.borrow().session, Session::Starting);
+    let old = Running::begin(&changes.0).unwrap();
+    assert!(Running::begin(&changes.0).is_none(), "one is enough");
+    old.fail(&Error::new(ErrorKind::Unavailable, "the database is away"));
+    // A new watch comes before the old session is gone.
+    let new = Running::begin(&changes.0).unwrap();
+    drop(old);
+    assert!(is_starting());
+    drop(new);
+    assert!(matches!(changes.0.log.borrow().session, Session::Failed(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feed_that_forgets_every_place_is_an_error() {
+    let feed = Feed::default();
+    let changes = Changes::new(feed.clone());
+    drop(begin(&changes, None).await);
+    feed.with(|state| state.forgets = true);
+    let started = tokio::time::Instant::now();
+    let mut failed = None;
+    for _ in 0..20 {
+        let mut events = changes.watch(KeyRange::all(), None);
+        while let Some(event) = events.next().await {
+            failed = event.err();
+        }
+        if failed.is_some() {
+            break;
+        }
+    }
+    let failed = failed.expect("the watch does not go on as if nothing was wrong");
+    assert_eq!(failed.kind(), ErrorKind::Unavailable);
+    assert!(failed.message().contains("in a row"), "{failed}");
+    assert!(started.elapsed() > std::time::Duration::from_secs(1), "it pauses in between");
+    feed.with(|state| state.forgets = false);
+    let (_, mut events) = begin(&changes, None).await;
+    feed.put("a");
+    assert_eq!(next(&mut events).await.1, "a");
 }

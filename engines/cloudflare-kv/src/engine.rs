@@ -204,6 +204,10 @@ impl Engine for CloudflareKv {
         Some(format!("cloudflare-kv://{}/{}", self.account, self.namespace))
     }
 
+    fn counts_by_reading(&self) -> bool {
+        true
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         Box::pin(self.read(keys))
     }

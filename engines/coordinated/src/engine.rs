@@ -92,6 +92,10 @@ impl Engine for Coordinated {
         &self.shared.capabilities
     }
 
+    fn counts_by_reading(&self) -> bool {
+        self.shared.coordinator.counts_by_reading()
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         Box::pin(self.shared.read_many(keys))
     }

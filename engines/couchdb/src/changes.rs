@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use keyward_changes::{ChangeSource, Slice, Wait};
-use keyward_engine::{Change, ChangeKind, ErrorKind, Result};
+use keyward_engine::{Change, ChangeKind, Result};
 use keyward_http::{Request, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -55,10 +55,12 @@ impl Feed {
         self.client.url(&["_changes"], &query)
     }
 
-    async fn ask(&self, since: &str, limit: usize, wait: Wait) -> Result<Response> {
+    /// The changes after a sequence; `None` if CouchDB does not take the sequence.
+    async fn ask(&self, since: &str, limit: usize, wait: Wait) -> Result<Option<Response>> {
         let response = self.client.send(Request::get(self.url(since, limit, wait))).await?;
         match response.status {
-            StatusCode::OK => Ok(response),
+            StatusCode::OK => Ok(Some(response)),
+            StatusCode::BAD_REQUEST => Ok(None),
             _ => Err(self.client.refused(&response)),
         }
     }
@@ -69,16 +71,13 @@ impl ChangeSource for Feed {
 
     async fn now(&self) -> Result<String> {
         let response = self.ask("now", 1, Wait::No).await?;
+        let response = response.ok_or_else(|| unreadable("_changes", "it refused since=now"))?;
         sequence(read::<Changes<'_>>("_changes", &response)?.last_seq)
     }
 
     async fn read(&self, after: &String, wait: Wait) -> Result<Slice<String>> {
-        let response = match self.ask(after, ROWS_MAX, wait).await {
-            Ok(response) => response,
-            // The database was replaced, or the sequence is of another server.
-            Err(error) if error.kind() == ErrorKind::Internal => return Ok(Slice::Lost),
-            Err(error) => return Err(error),
-        };
+        // The database was replaced, or the sequence is of another server.
+        let Some(response) = self.ask(after, ROWS_MAX, wait).await? else { return Ok(Slice::Lost) };
         let found: Changes<'_> = read("_changes", &response)?;
         let more = match found.pending {
             Some(pending) => pending > 0,

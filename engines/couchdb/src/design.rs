@@ -1,8 +1,11 @@
 //! The design document of the layout: its two views, and how they are added.
 
+use std::time::Duration;
+
 use keyward_engine::{Error, ErrorKind, Result};
 use keyward_http::{Effect, Method, Request, StatusCode};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, encode, read};
 use crate::engine::{create_database, database};
@@ -13,6 +16,9 @@ use crate::fields::{members, object};
 pub(crate) const DESIGN: [&str; 2] = ["_design", "data_store"];
 /// How often adding a view is tried while others change the design document.
 const TRIES_MAX: usize = 8;
+/// How long to wait until CouchDB has read all documents for the views, and how often to ask.
+const BUILT_IN: Duration = Duration::from_secs(60 * 60);
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A view of the layout.
 #[derive(Debug)]
@@ -66,6 +72,10 @@ pub(crate) async fn prepare(client: &Client, create: bool) -> Result<Vec<String>
         let found = if exists || create { design(client).await? } else { None };
         let missing = missing(found.as_deref())?;
         if missing.is_empty() {
+            // Whoever added them may have left before CouchDB had built them.
+            if create {
+                build(client).await?;
+            }
             return Ok(lacking);
         }
         let sentence = sentence(found.is_some(), &missing);
@@ -169,19 +179,30 @@ async fn put(client: &Client, design: &str) -> Result<bool> {
     }
 }
 
-/// Waits until CouchDB has built the views, which it does when one is queried.
+/// Waits until CouchDB has built the views, which it does when one is queried. It answers once it is done, and goes on if
+/// nobody waits for the answer. So the query is sent again and again.
 async fn build(client: &Client) -> Result<()> {
-    let query = json!({"limit": 1});
-    let response = client.send(
-        Request::new(Method::POST, client.url(&BY_USER.path(), ""), Effect::Reads)
-            .json(encode(&query)?),
-    );
-    let response = response.await.map_err(|error| {
-        let message = format!("CouchDB still builds the views of _design/data_store: {error}");
-        Error::new(ErrorKind::Unavailable, message)
-            .advise("The design document is stored. Try again later: building takes long for many documents.")
-    })?;
-    if response.status == StatusCode::OK { Ok(()) } else { Err(client.refused(&response)) }
+    let query = encode(&json!({"limit": 1}))?;
+    let started = Instant::now();
+    loop {
+        let request = Request::new(Method::POST, client.url(&BY_USER.path(), ""), Effect::Reads);
+        match client.send(request.json(query.clone())).await {
+            Ok(response) if response.status == StatusCode::OK => return Ok(()),
+            Ok(response) => return Err(client.refused(&response)),
+            Err(error) if error.kind() != ErrorKind::Unavailable => return Err(error),
+            Err(_) => {}
+        }
+        // If this gets no answer either, it is not the views that take so long.
+        database(client).await?;
+        if started.elapsed() >= BUILT_IN {
+            let message =
+                format!("CouchDB still builds the views of _design/data_store after {BUILT_IN:?}");
+            return Err(Error::new(ErrorKind::Unavailable, message).advise(
+                "The design document is stored, and CouchDB goes on building. Run keyward agent prepare --apply again to wait for the end.",
+            ));
+        }
+        sleep(PAUSE).await;
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use keyward_engine::{
-    BoxFuture, Document, DocumentLimits, DocumentList, DocumentPage, Documents, Error, ErrorKind,
-    Json, Result, Swapped,
+    BoxFuture, Consistency, Document, DocumentLimits, DocumentList, DocumentPage, Documents, Error,
+    ErrorKind, Json, Result, Swapped,
 };
 use keyward_http::{Effect, Method, Request, Response, StatusCode};
 use serde::Deserialize;
@@ -10,12 +12,13 @@ use serde::Deserialize;
 use crate::Options;
 use crate::client::{Client, read};
 use crate::design::prepare;
-use crate::engine::database;
+use crate::engine::{LAG, database};
 use crate::error::{is_absent, unreadable};
 use crate::fields::{document, to_send};
 use crate::list::{LIST_ROWS_MAX, list};
 use crate::number::{inexact, means_the_same};
 use crate::read::{ALL_DOCS, ByIds, DOCUMENTS_MAX, Rows, is_too_large};
+use crate::verify::examine_documents;
 
 /// CouchDB's default for the largest document. A server may have another one.
 const DOCUMENT_BYTES_MAX: usize = 8_000_000;
@@ -23,10 +26,16 @@ const DOCUMENT_BYTES_MAX: usize = 8_000_000;
 const ID_BYTES_MAX: usize = 2_000;
 
 /// A database of CouchDB whose documents another program lays out. Clones share its connections.
+///
+/// In a cluster that keeps several copies of a document, two swaps of one revision can both be acknowledged. So
+/// [`Documents::compare`] is false there, and reads may be late.
 #[derive(Debug, Clone)]
 pub struct CouchDbDocuments {
     client: Client,
     limits: DocumentLimits,
+    has_copies: bool,
+    /// Whether there was no database yet that could say how many copies it keeps.
+    is_unknown: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -66,7 +75,9 @@ impl CouchDbDocuments {
     pub async fn open(options: Options) -> Result<Self> {
         let client = Client::new(&options)?;
         // Now rather than at the first read: whether there is a server, and it takes the credentials.
-        database(&client).await?;
+        let found = database(&client).await?;
+        let has_copies = found.as_ref().is_some_and(|found| found.has_copies());
+        let is_unknown = Arc::new(AtomicBool::new(found.is_none()));
         let limits = DocumentLimits {
             engine: "couchdb",
             id_bytes_max: ID_BYTES_MAX,
@@ -74,7 +85,26 @@ impl CouchDbDocuments {
             get_ids_max: DOCUMENTS_MAX,
             list_rows_max: LIST_ROWS_MAX,
         };
-        Ok(Self { client, limits })
+        Ok(Self { client, limits, has_copies, is_unknown })
+    }
+
+    /// Refuses writes into a database that was created since it was opened and keeps several copies: whoever opened it
+    /// takes swaps for certain.
+    async fn check_copies(&self) -> Result<()> {
+        if !self.is_unknown.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Some(found) = database(&self.client).await? else { return Ok(()) };
+        if found.has_copies() {
+            let message = format!(
+                "the CouchDB database {} was created meanwhile, on a cluster that keeps several copies of a document",
+                self.client.shown()
+            );
+            return Err(Error::new(ErrorKind::Misplaced, message)
+                .advise("Open the store again: it has no compare-and-swap there."));
+        }
+        self.is_unknown.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     async fn read_many(&self, ids: &[String]) -> Result<Vec<Option<Document>>> {
@@ -145,6 +175,7 @@ impl CouchDbDocuments {
         base: Option<&str>,
         fields: Option<&Json>,
     ) -> Result<Swapped> {
+        self.check_copies().await?;
         let unknown = match self.client.send(request).await {
             Ok(response) => match response.status {
                 StatusCode::CREATED | StatusCode::OK => return applied(&response, fields),
@@ -284,6 +315,25 @@ impl Documents for CouchDbDocuments {
 
     fn list<'a>(&'a self, query: &'a DocumentList) -> BoxFuture<'a, Result<DocumentPage>> {
         Box::pin(list(&self.client, query))
+    }
+
+    fn compare(&self) -> bool {
+        !self.has_copies
+    }
+
+    fn consistency(&self) -> Consistency {
+        match self.has_copies {
+            true => Consistency::Eventual { lag: LAG },
+            false => Consistency::Strong,
+        }
+    }
+
+    fn list_lag(&self) -> Option<Duration> {
+        self.has_copies.then_some(LAG)
+    }
+
+    fn verify(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(examine_documents(&self.client))
     }
 
     fn prepare(&self, create: bool) -> BoxFuture<'_, Result<Vec<String>>> {

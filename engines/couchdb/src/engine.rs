@@ -17,7 +17,7 @@ use crate::client::{Client, read};
 use crate::expiring::Expiring;
 
 /// How late reads of a cluster with several copies are: its servers tell each other at once, or when they are back.
-const LAG: Duration = Duration::from_secs(5);
+pub(crate) const LAG: Duration = Duration::from_secs(5);
 
 /// A store in a database of CouchDB. Clones share its connections.
 #[derive(Clone)]
@@ -77,6 +77,16 @@ struct Props {
 struct Sizes {
     #[serde(default)]
     file: Option<u64>,
+}
+
+impl Database {
+    /// Whether each document is kept in several copies.
+    ///
+    /// Then two servers may each take a write of the same revision. One of the writes wins when the servers have told
+    /// each other, and the other becomes a hidden conflict, although it was acknowledged.
+    pub fn has_copies(&self) -> bool {
+        self.cluster.n > 1
+    }
 }
 
 /// What CouchDB says of a database; `None` if it has none of that name.
@@ -152,9 +162,7 @@ impl CouchDb {
                 .advise("Name another database: partitions cannot be turned off."));
         }
         let mut capabilities = options.capabilities();
-        if found.cluster.n > 1 {
-            // Two of its servers may each take a write of the same revision. One of them is told of a conflict and wins
-            // all the same, when the servers have told each other.
+        if found.has_copies() {
             capabilities.compare = false;
             capabilities.consistency = Consistency::Eventual { lag: LAG };
         }
@@ -177,6 +185,10 @@ impl CouchDb {
 impl Engine for CouchDb {
     fn capabilities(&self) -> &Capabilities {
         &self.0.capabilities
+    }
+
+    fn counts_by_reading(&self) -> bool {
+        true
     }
 
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {

@@ -64,6 +64,9 @@ impl DynamoDb {
         let mut roots: Vec<&[u8]> = written.map(|step| layout.root(step.key.as_bytes())).collect();
         roots.sort_unstable();
         roots.dedup();
+        if self.roots().is_check_due(&roots, now) {
+            self.check_table(now).await?;
+        }
         let claim = self.roots().claim(roots, now);
         let outcome = self.apply_with_roots(commit, steps, &claim.roots).await;
         match &outcome {
@@ -72,6 +75,26 @@ impl DynamoDb {
             Ok(_) | Err(_) => {}
         }
         outcome
+    }
+
+    /// Looks whether the table is still the one whose roots are known. If that cannot be told, rows are written again,
+    /// which is always right.
+    async fn check_table(&self, now: Timestamp) -> Result<()> {
+        let found = self.client().existing().await;
+        if let Ok(Some(table)) = &found
+            && table.layout != self.layout()
+        {
+            let message = format!(
+                "the table {:?} was made again with partition_segments={}, not {}, while it was open",
+                self.client().options.table,
+                table.layout.segments,
+                self.layout().segments
+            );
+            self.roots().forget_all();
+            return Err(Error::new(ErrorKind::Misplaced, message).advise("Open the store again."));
+        }
+        self.roots().checked(found.ok().flatten(), now);
+        Ok(())
     }
 
     async fn apply_with_roots<'c>(

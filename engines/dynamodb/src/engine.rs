@@ -16,6 +16,7 @@ use crate::layout::Layout;
 use crate::roots::KnownRoots;
 use crate::scan::Count;
 use crate::stream::{Stream, Unwatchable};
+use crate::table::StoreTable;
 
 /// A store in a DynamoDB table. Clones share it and its connections.
 #[derive(Clone)]
@@ -46,26 +47,26 @@ impl DynamoDb {
     pub async fn open_with(options: Options, clock: impl Clock) -> Result<Self> {
         let create = options.create;
         let client = Client::new(options, Arc::new(clock)).await?;
-        let (layout, stream) = join(client.prepare(create), client.table_stream()).await;
-        let (layout, stream) = (layout?, stream?);
+        let (table, stream) = join(client.prepare(create), client.table_stream()).await;
+        let (table, stream) = (table?, stream?);
         let stream = match stream {
             // It may have been created meanwhile.
             Err(Unwatchable::NoTable) => client.table_stream().await?,
             Err(Unwatchable::NoStream) if create => client.table_stream().await?,
             stream => stream,
         };
-        Ok(Self::new(client, layout, stream.err()))
+        Ok(Self::new(client, table, stream.err()))
     }
 
     /// Opens the store in a table, unless there is none: then nothing is made.
     pub async fn open_existing(options: Options) -> Result<Option<Self>> {
         let client = Client::new(options, Arc::new(SystemClock)).await?;
-        let (layout, stream) = join(client.existing_layout(), client.table_stream()).await;
-        let Some(layout) = layout? else { return Ok(None) };
-        Ok(Some(Self::new(client, layout, stream?.err())))
+        let (table, stream) = join(client.existing(), client.table_stream()).await;
+        let Some(table) = table? else { return Ok(None) };
+        Ok(Some(Self::new(client, table, stream?.err())))
     }
 
-    fn new(client: Client, layout: Layout, unwatchable: Option<Unwatchable>) -> Self {
+    fn new(client: Client, table: StoreTable, unwatchable: Option<Unwatchable>) -> Self {
         let mut capabilities = client.options.capabilities();
         let changes = match unwatchable {
             Some(why) => Err(why),
@@ -74,7 +75,8 @@ impl DynamoDb {
                 Ok(Changes::new(Stream::new(client.clone())))
             }
         };
-        let roots = KnownRoots::default();
+        let layout = table.layout;
+        let roots = KnownRoots::new(table, client.clock.now());
         Self { shared: Arc::new(Shared { client, layout, roots, capabilities, changes }) }
     }
 
@@ -94,6 +96,10 @@ impl DynamoDb {
 impl Engine for DynamoDb {
     fn capabilities(&self) -> &Capabilities {
         &self.shared.capabilities
+    }
+
+    fn counts_by_reading(&self) -> bool {
+        true
     }
 
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {
@@ -125,7 +131,7 @@ impl Engine for DynamoDb {
         }
     }
 
-    /// Reads the whole table, and counts without those that have expired: when their space is reclaimed is
+    /// Reads the whole table, which is billed as such, and counts without those that have expired: when their space is reclaimed is
     /// DynamoDB's affair.
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
         Box::pin(async move {

@@ -9,7 +9,7 @@
 //! | `e` root | `00` | the entry whose key is the root itself |
 //! | `e` root | `01` rest | the entry below the root: `01` stands for the separator |
 //! | `r` | `01` root | the root is, or was, in use |
-//! | `h` | `01` | what the table is: its format and how many segments a root has |
+//! | `h` | `01` | what the table is: its format, how many segments a root has, and an id that no other table has |
 //!
 //! No part is empty, which DynamoDB does not allow. An entry has these attributes besides:
 //!
@@ -46,7 +46,7 @@ const BELOW: u8 = 0x01;
 const SEPARATOR: u8 = 0x00;
 
 /// How keys are split into roots and the rest.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// How many segments a root has. Shorter keys are roots of their own.
     pub(crate) segments: usize,

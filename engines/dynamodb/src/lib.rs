@@ -4,6 +4,10 @@
 //! each; a partition of its own lists the first segments, so that scans over all keys are ordered as well. The
 //! layout is drawn in `layout.rs`.
 //!
+//! What reads cost: a scan below a root is a query for each page. A scan over roots is one for each page of the list of
+//! roots, and at least one for each root in its range, also for roots whose entries are all gone.
+//! [`Engine::stats`](keyward_engine::Engine::stats) reads the whole table.
+//!
 //! Every commit is one `TransactWriteItems`, also a commit of one key: only transactions have a token by which
 //! DynamoDB recognises a request that it has carried out already. So a commit whose answer was lost is sent again,
 //! without a risk that it is applied twice, or a second time after somebody else's.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
-    StreamSpecification, StreamViewType, TableDescription, TableStatus, TimeToLiveSpecification,
-    TimeToLiveStatus,
+    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType,
+    ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription, TableStatus,
+    TimeToLiveSpecification, TimeToLiveStatus,
 };
 use keyward_engine::{Error, ErrorKind, Result};
 use tokio::time::{Instant, sleep};
@@ -16,12 +16,14 @@ use crate::item::{self, Item, TTL};
 use crate::layout::{HEADER, HEADER_SORT, Layout, PARTITION, Place, SORT};
 use crate::number;
 use crate::steps::internal;
+use crate::version;
 
 /// What this code reads and writes.
 const FORMAT: i64 = 1;
 const FORMAT_NAME: &str = "format";
 const SEGMENTS_NAME: &str = "partition_segments";
 const SEGMENTS_DEFAULT: usize = 1;
+const ID_NAME: &str = "id";
 
 /// How long to wait for a table that is being made.
 pub(crate) const MADE_IN: Duration = Duration::from_secs(5 * 60);
@@ -29,24 +31,32 @@ const LOOK_FIRST: Duration = Duration::from_millis(50);
 const LOOK_MAX: Duration = Duration::from_secs(3);
 const DOING: &str = "cannot open the table";
 
+/// What the header of a table says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoreTable {
+    pub(crate) layout: Layout,
+    /// Tells a table from one of the same name that was made before it. Older tables have none.
+    pub(crate) id: Option<String>,
+}
+
 /// What the place of the header holds.
 enum Header {
-    Layout(Layout),
+    Store(StoreTable),
     /// The table can be a store, and is none yet.
     Missing,
     NoTable,
 }
 
 impl Client {
-    /// The layout of the table's store, which is made if there is none.
-    pub(crate) async fn prepare(&self, create: bool) -> Result<Layout> {
+    /// The table's store, which is made if there is none.
+    pub(crate) async fn prepare(&self, create: bool) -> Result<StoreTable> {
         match self.header().await? {
-            Header::Layout(layout) => return Ok(layout),
+            Header::Store(table) => return Ok(table),
             Header::Missing => {
                 if !self.is_empty().await? {
                     // Somebody else may have made it a store just now, and written to it.
                     return match self.header().await? {
-                        Header::Layout(layout) => Ok(layout),
+                        Header::Store(table) => Ok(table),
                         Header::Missing | Header::NoTable => Err(self.not_empty()),
                     };
                 }
@@ -71,15 +81,15 @@ impl Client {
         // Last, so that a table whose making was interrupted is made ready by the next who opens it.
         self.write_header().await?;
         match self.header().await? {
-            Header::Layout(layout) => Ok(layout),
+            Header::Store(table) => Ok(table),
             Header::Missing | Header::NoTable => Err(self.no_table()),
         }
     }
 
-    /// The layout of the table's store, if there is one.
-    pub(crate) async fn existing_layout(&self) -> Result<Option<Layout>> {
+    /// The table's store, if there is one.
+    pub(crate) async fn existing(&self) -> Result<Option<StoreTable>> {
         match self.header().await? {
-            Header::Layout(layout) => Ok(Some(layout)),
+            Header::Store(table) => Ok(Some(table)),
             Header::Missing | Header::NoTable => Ok(None),
         }
     }
@@ -133,7 +143,10 @@ impl Client {
                 Err(Error::new(ErrorKind::Misplaced, message)
                     .advise("Leave the option out, or copy the store into a new table."))
             }
-            _ => Ok(Header::Layout(Layout { segments })),
+            _ => {
+                let id = header.get(ID_NAME).and_then(|value| value.as_s().ok()).cloned();
+                Ok(Header::Store(StoreTable { layout: Layout { segments }, id }))
+            }
         }
     }
 
@@ -144,6 +157,7 @@ impl Client {
         header.insert(FORMAT_NAME.to_owned(), item::integer(FORMAT));
         let segments = i64::try_from(segments).unwrap_or(i64::MAX);
         header.insert(SEGMENTS_NAME.to_owned(), item::integer(segments));
+        header.insert(ID_NAME.to_owned(), AttributeValue::S(version::unused()?));
         let request = || {
             let request = self.sdk.put_item().table_name(&self.options.table);
             request

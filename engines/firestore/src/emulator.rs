@@ -8,23 +8,14 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
-use keyward_engine::Result;
-use keyward_http::Effect;
-use serde::Deserialize;
-use serde_json::json;
-use tokio::time::{Instant, sleep};
 
-use crate::client::Client;
 use crate::document::Held;
-use crate::error::garbled;
 
 /// No commit takes longer.
 const MOMENT: Duration = Duration::from_secs(2);
 /// How many of this process's commits are remembered.
 const ENDED_MAX: usize = 4_096;
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// The times of the last commits of this process that have ended.
 #[derive(Debug, Default)]
@@ -35,11 +26,6 @@ struct Times {
     /// Each with its number: they are counted.
     last: VecDeque<(u64, Timestamp)>,
     count: u64,
-}
-
-#[derive(Deserialize)]
-struct Begun {
-    transaction: String,
 }
 
 impl Ended {
@@ -73,30 +59,5 @@ impl Ended {
 
     fn lock(&self) -> MutexGuard<'_, Times> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Client {
-    /// Reads documents in a transaction that locks them, and ends it.
-    pub async fn read_locked(&self, names: &[String], budget: Duration) -> Result<Bytes> {
-        let started = Instant::now();
-        loop {
-            // Begun for itself: one that began with a read whose answer is lost would keep its locks.
-            let options = json!({ "options": { "readWrite": {} } });
-            let begun = self.read("beginTransaction", &options).await?;
-            let Begun { transaction } = serde_json::from_slice(&begun).map_err(garbled)?;
-            let body = json!({ "documents": names, "transaction": transaction });
-            let answer = self.call("batchGet", &body, Effect::Reads).await;
-            // One that fails has ended already.
-            let _ =
-                self.call("rollback", &json!({ "transaction": transaction }), Effect::Reads).await;
-            match answer?.result {
-                Ok(body) => return Ok(body),
-                Err(refusal) if refusal.is_contended() && started.elapsed() < budget => {
-                    sleep(PAUSE).await;
-                }
-                Err(refusal) => return Err(refusal.into_error("read from")),
-            }
-        }
     }
 }

@@ -29,6 +29,7 @@ mod moment;
 mod options;
 mod read;
 mod tidy;
+mod transaction;
 mod version;
 
 pub use documents::FirestoreDocuments;

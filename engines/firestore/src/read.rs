@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use keyward_engine::{Cursor, Entry, ErrorKind, Order, Page, Result, Row, Scan, Want};
 use keyward_key::Key;
@@ -14,6 +15,7 @@ use crate::document::{Document, Held, end_of, id_of, ids_of, key_of};
 use crate::emulator::Ended;
 use crate::engine::Shared;
 use crate::error::{Refusal, garbled};
+use crate::transaction::Isolation;
 
 /// How large a page should become: pages of large values have fewer rows.
 const PAGE_BYTES: usize = 16 << 20;
@@ -71,39 +73,48 @@ struct Integer {
 }
 
 impl Shared {
-    /// What keys hold, expired or not, in one request.
+    /// What keys hold, expired or not, in one request; in more if they are too large for one answer.
     ///
-    /// That is one moment: Firestore gives each document the time at which it was read, and promises that those read
-    /// before had not changed by the time of a later one.
+    /// One request is one moment: Firestore gives each document the time at which it was read, and promises that those
+    /// read before had not changed by the time of a later one. Several requests are of one transaction.
     pub async fn held<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> Result<Vec<Option<Held>>> {
         let names: Vec<String> = keys.map(|key| self.client.collection.name(&id_of(key))).collect();
         if names.is_empty() {
             return Ok(Vec::new());
         }
         let ended = self.emulator.as_ref().map_or(0, Ended::count);
-        let body = self.client.read("batchGet", &json!({ "documents": names })).await?;
-        let (held, read) = self.told(&names, &body)?;
-        if let Some(emulator) = &self.emulator
-            && emulator.doubts(&held, read, ended)
-        {
-            let body = self.client.read_locked(&names, self.retry_budget).await?;
-            return Ok(self.told(&names, &body)?.0);
+        match self.client.read("batchGet", &json!({ "documents": names })).await {
+            Ok(body) => {
+                let (held, read) = self.told(&names, &[body])?;
+                let is_doubtful =
+                    self.emulator.as_ref().is_some_and(|it| it.doubts(&held, read, ended));
+                if !is_doubtful {
+                    return Ok(held);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::LimitExceeded && names.len() > 1 => {}
+            Err(error) => return Err(error),
         }
-        Ok(held)
+        let isolation =
+            if self.emulator.is_some() { Isolation::Locks } else { Isolation::Snapshot };
+        let bodies = self.client.read_together(&names, isolation, self.retry_budget).await?;
+        Ok(self.told(&names, &bodies)?.0)
     }
 
-    /// What an answer tells about documents, and when the last of them was read.
-    fn told(&self, names: &[String], body: &[u8]) -> Result<(Vec<Option<Held>>, Timestamp)> {
+    /// What answers tell about documents, and when the last of them was read.
+    fn told(&self, names: &[String], bodies: &[Bytes]) -> Result<(Vec<Option<Held>>, Timestamp)> {
         let mut documents = HashMap::with_capacity(names.len());
         let mut read = Timestamp::UNIX_EPOCH;
-        for part in parts(body)? {
-            if let Some(time) = part.read_time {
-                read = read.max(time.parse().map_err(garbled)?);
-            }
-            if let Some(document) = part.found {
-                documents.insert(document.name.to_string(), Some(document));
-            } else if let Some(name) = part.missing {
-                documents.insert(name.into_owned(), None);
+        for body in bodies {
+            for part in parts(body)? {
+                if let Some(time) = part.read_time {
+                    read = read.max(time.parse().map_err(garbled)?);
+                }
+                if let Some(document) = part.found {
+                    documents.insert(document.name.to_string(), Some(document));
+                } else if let Some(name) = part.missing {
+                    documents.insert(name.into_owned(), None);
+                }
             }
         }
         let held = names.iter().map(|name| {

@@ -317,6 +317,10 @@ impl Engine for ForgeKvs {
         })
     }
 
+    fn counts_by_reading(&self) -> bool {
+        true
+    }
+
     fn get_many<'a>(&'a self, keys: &'a [Key]) -> BoxFuture<'a, Result<Vec<Option<Entry>>>> {
         Box::pin(self.read_many(keys))
     }

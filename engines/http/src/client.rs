@@ -17,8 +17,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How long an unused connection is kept. Many servers close theirs after five seconds or more, and
 /// one that is closed while a write is sent leaves its outcome unknown.
 const IDLE_MAX: Duration = Duration::from_secs(4);
-/// The largest body that is read. Who asks for many rows asks for fewer of them then.
-const BODY_BYTES_MAX: usize = 128 << 20;
 
 /// Sends requests to one database. Clones share its connections.
 #[derive(Clone)]
@@ -85,8 +83,9 @@ impl Client {
                     (Error::new(ErrorKind::Unavailable, message), None)
                 }
                 Err(Lost::TooLarge) => {
+                    let bytes_max = self.options.answer_bytes_max;
                     let message =
-                        format!("{} answered with more than {BODY_BYTES_MAX} bytes", self.database);
+                        format!("{} answered with more than {bytes_max} bytes", self.database);
                     let kind = match request.effect {
                         Effect::Reads => ErrorKind::LimitExceeded,
                         Effect::WritesOnce | Effect::Writes => ErrorKind::OutcomeUnknown,
@@ -135,18 +134,18 @@ impl Client {
         }
         let mut response = sent.send().await.map_err(lost)?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = body(&mut response).await?;
+        let body = body(&mut response, self.options.answer_bytes_max).await?;
         Ok(Response { status, headers, body, resent: false })
     }
 }
 
-async fn body(response: &mut reqwest::Response) -> Result<Bytes, Lost> {
-    if response.content_length().is_some_and(|bytes| bytes > BODY_BYTES_MAX as u64) {
+async fn body(response: &mut reqwest::Response, bytes_max: usize) -> Result<Bytes, Lost> {
+    if response.content_length().is_some_and(|bytes| bytes > bytes_max as u64) {
         return Err(Lost::TooLarge);
     }
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(lost)? {
-        if body.len() + chunk.len() > BODY_BYTES_MAX {
+        if body.len() + chunk.len() > bytes_max {
             return Err(Lost::TooLarge);
         }
         if body.is_empty() && response.content_length() == Some(chunk.len() as u64) {

@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use keyward_engine::{Error, ErrorKind, Result, StoreUrl};
 
-/// How long to wait for a server.
+/// Who asks for many rows and gets more than this asks for fewer of them then.
+const ANSWER_BYTES_MAX: usize = 128 << 20;
+
+/// How long to wait for a server, and how much to read of its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// How long to wait for a connection.
@@ -12,6 +15,8 @@ pub struct Options {
     /// How long a request may take with all its attempts and the pauses between them. No attempt
     /// begins after it.
     pub retry_budget: Duration,
+    /// The largest answer that is read, in bytes. No URL sets it.
+    pub answer_bytes_max: usize,
 }
 
 impl Default for Options {
@@ -20,6 +25,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(10),
             answer_timeout: Duration::from_secs(30),
             retry_budget: Duration::from_secs(10),
+            answer_bytes_max: ANSWER_BYTES_MAX,
         }
     }
 }

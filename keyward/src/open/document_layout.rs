@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use keyward_agents::DocumentLayout;
 use keyward_engine::{
-    BoxFuture, Document, DocumentLimits, DocumentList, DocumentPage, Documents, Error, ErrorKind,
-    Json, Result, StoreUrl, Swapped, SystemClock,
+    BoxFuture, Consistency, Document, DocumentLimits, DocumentList, DocumentPage, Documents, Error,
+    ErrorKind, Json, Result, StoreUrl, Swapped, SystemClock,
 };
 
 use super::family::Family;
@@ -105,8 +105,20 @@ impl Documents for Advised {
         Box::pin(self.list_or_advise(list))
     }
 
+    fn compare(&self) -> bool {
+        self.0.compare()
+    }
+
+    fn consistency(&self) -> Consistency {
+        self.0.consistency()
+    }
+
     fn list_lag(&self) -> Option<Duration> {
         self.0.list_lag()
+    }
+
+    fn verify(&self) -> BoxFuture<'_, Result<()>> {
+        self.0.verify()
     }
 
     fn prepare(&self, create: bool) -> BoxFuture<'_, Result<Vec<String>>> {

@@ -102,6 +102,10 @@ impl Engine for Guarded {
         self.store.reads_inline()
     }
 
+    fn counts_by_reading(&self) -> bool {
+        self.store.counts_by_reading()
+    }
+
     fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Entry>>> {
         Box::pin(self.store.get(key))
     }

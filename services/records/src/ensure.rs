@@ -3,7 +3,7 @@
 use keyward_engine::{BoxFuture, Tier};
 use keyward_schema::Index;
 
-use crate::catalog::{CatalogContent, CatalogedIndex, IndexState};
+use crate::catalog::{CatalogContent, CatalogedIndex, IndexState, Snapshot};
 use crate::foreign::is_foreign;
 use crate::space::Space;
 use crate::walk::Walk;
@@ -24,7 +24,7 @@ impl Space {
             }
             let mut catalog = shared.catalog.read(&shared.store, &*shared.clock).await?;
             if self.guarantee() == Tier::Advisory {
-                return self.ensure_at_best(catalog.content.clone()).await;
+                return self.ensure_at_best(&catalog).await;
             }
             if catalog.version.is_none() {
                 shared.catalog.create(&shared.store, &self.original_catalog().await?).await?;
@@ -55,8 +55,8 @@ impl Space {
 
     /// Where nothing is promised of indexes, they can be asked at once: what was there before is added
     /// by a migration, or by the doctor.
-    async fn ensure_at_best(&self, mut content: CatalogContent) -> Result<()> {
-        let shared = &self.shared;
+    async fn ensure_at_best(&self, catalog: &Snapshot) -> Result<()> {
+        let (shared, mut content) = (&self.shared, catalog.content.clone());
         // Reads are late there, also those of what was just written: space by space, each would
         // overwrite the indexes of the one before.
         for space in shared.declarations() {
@@ -75,7 +75,10 @@ impl Space {
                 });
             }
         }
-        shared.catalog.overwrite(&shared.store, &*shared.clock, content).await?;
+        // A catalog that cannot be written may be as it should be.
+        if catalog.version.is_none() || content != catalog.content {
+            shared.catalog.overwrite(&shared.store, &*shared.clock, content).await?;
+        }
         shared.declarations().for_each(|space| shared.set_ensured(&space.name));
         Ok(())
     }

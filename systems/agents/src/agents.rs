@@ -11,6 +11,7 @@ use crate::declaration::{self, SPACE, WRITER_ROLE};
 use crate::settings::SettingsCache;
 use crate::track::Tracker;
 use crate::user_data::UserData;
+use crate::write_times::WriteTimes;
 use crate::{Error, Result, places};
 
 /// The agent data store of one store: what agents keep for users, in namespaces. Cheap to clone; clones
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
     pub tracker: Tracker,
     pub settings: SettingsCache,
+    pub write_times: WriteTimes,
 }
 
 /// Bounds and times of an agent data store.
@@ -105,7 +107,9 @@ impl Agents {
         }
         let tracker = Tracker::new(&options, records.store().limits().key_bytes_max)?;
         let (clock, settings) = (Arc::new(clock), SettingsCache::default());
-        Ok(Self { shared: Arc::new(Shared { records, options, clock, tracker, settings }) })
+        let write_times = WriteTimes::default();
+        let shared = Shared { records, options, clock, tracker, settings, write_times };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The agent data store of a store that holds nothing else.

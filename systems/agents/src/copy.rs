@@ -12,6 +12,7 @@ use crate::agents::Agents;
 use crate::document::Document;
 use crate::document_id::DocumentId;
 use crate::entry::{AgentEntry, Body};
+use crate::skipped::Skipped;
 use crate::user_data::UserData;
 use crate::{Error, Result, declaration, fingerprint};
 
@@ -96,6 +97,8 @@ pub struct CopiedEntries {
     pub refused: u64,
     /// The first of those, each with the reason.
     pub refusals: Vec<(DocumentId, String)>,
+    /// Documents of the source that were left out: see [`Skipped`]. Told at the end.
+    pub skipped: Skipped,
 }
 
 impl CopiedEntries {
@@ -185,6 +188,8 @@ impl EntryCopy {
             }
         };
         self.copy_user(user, apply, &mut copied, &mut progress).await?;
+        let source = self.source.user(user, Actor::nobody());
+        copied.skipped = source.skipped(self.namespace.as_deref()).await?;
         Ok(copied)
     }
 

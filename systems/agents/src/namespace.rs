@@ -124,10 +124,13 @@ impl Namespace {
         let rules = self.known_rules().await?;
         let writer = self.writer(&rules);
         writer.check(set.value.as_str(), set.metadata.as_ref().map(Json::as_str))?;
-        let mut seen = Seen::default();
+        let mut seen = self.before(&place, &rules);
         let update = |record: Option<&Record>| writer.set(record, &set, &mut seen).map(Some);
         let update = Update::new(place.clone(), update).expecting(set.expect.clone());
-        let written = self.space.apply(update).await?;
+        let written = self.space.apply(update).await;
+        // Also if it is not known whether it was done.
+        self.note_time(&place, seen.at);
+        let written = written?;
         self.wrote(&place, &written, &seen);
         let (found, refused) = (was_there(&written), is_refused(&written));
         let preview = Some(&set.value);
@@ -144,10 +147,13 @@ impl Namespace {
         }
         let rules = self.known_rules().await?;
         let writer = self.writer(&rules);
-        let mut seen = Seen::default();
+        let mut seen = self.before(&place, &rules);
         let update = |record: Option<&Record>| writer.patch(record, &patch, &mut seen);
         let update = Update::new(place.clone(), update).expecting(patch.expect.clone());
-        let written = self.space.apply(update).await?;
+        let written = self.space.apply(update).await;
+        // Also if it is not known whether it was done.
+        self.note_time(&place, seen.at);
+        let written = written?;
         self.wrote(&place, &written, &seen);
         let (found, refused) = (was_there(&written), is_refused(&written));
         let preview = patch.value.as_ref().or(patch.metadata.as_ref());
@@ -166,6 +172,7 @@ impl Namespace {
         let known = self.shared().tracker.born(&place);
         let row = places::access(&place);
         let store = self.shared().store();
+        self.note_removal(&place);
         let written = match store.capabilities().tier() {
             Tier::Atomic => {
                 let space = self.space.clone().with_rider(self.rider.clone().delete(row));
@@ -217,6 +224,27 @@ impl Namespace {
         let declared = self.space.declaration().lifetime.map(|lifetime| lifetime.ttl);
         let now = shared.clock.now();
         Writer { actor: &self.actor, options: &shared.options, rules, declared, now }
+    }
+
+    /// What is known of an entry before it is written.
+    pub(crate) fn before(&self, place: &Key, rules: &Rules) -> Seen {
+        let last = rules.in_place.then(|| self.shared().write_times.last(place)).flatten();
+        Seen { last, ..Seen::default() }
+    }
+
+    /// Notes that an entry is deleted now. Stores with commits of several keys have versions of their own.
+    pub(crate) fn note_removal(&self, place: &Key) {
+        if self.shared().store().capabilities().tier() != Tier::Atomic {
+            self.note_time(place, Some(self.shared().clock.now()));
+        }
+    }
+
+    /// Notes when an entry was written or deleted, where times tell its states apart.
+    pub(crate) fn note_time(&self, place: &Key, at: Option<Timestamp>) {
+        let shared = self.shared();
+        if let Some(at) = at {
+            shared.write_times.note(place, at, shared.clock.now());
+        }
     }
 
     /// Notes who wrote an entry.

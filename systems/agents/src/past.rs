@@ -7,7 +7,6 @@ use keyward_records::{Past, PastAct, Precondition, Record, Redaction, Written};
 use crate::Result;
 use crate::entry::Body;
 use crate::namespace::{Namespace, is_refused, was_there};
-use crate::set::Seen;
 use crate::track::Line;
 
 /// An earlier version of an entry.
@@ -89,7 +88,7 @@ impl Namespace {
         let place = self.place(key)?;
         let rules = self.known_rules().await?;
         let writer = self.writer(&rules);
-        let mut seen = Seen::default();
+        let mut seen = self.before(&place, &rules);
         let remake = |record: Option<&Record>, past: &Json, _: Option<&Json>| {
             writer.restored(record, past, &mut seen)
         };

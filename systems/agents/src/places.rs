@@ -14,6 +14,8 @@ const LOG: [&str; 2] = ["system", "agent-log"];
 pub(crate) const NO_LOG: &str = r#"{"kept":false}"#;
 /// What stands for the settings of every namespace in a store that is another program's too, and keeps none.
 pub(crate) const NO_SETTINGS: &str = r#"{"in_place":true}"#;
+/// Which documents lists left out, in a store that is another program's too. Nothing is ever stored there.
+const SKIPPED: [&str; 2] = ["system", "agent-skipped"];
 /// What holds for a namespace.
 const SETTINGS: [&str; 2] = ["system", "agent-settings"];
 
@@ -54,6 +56,13 @@ pub(crate) fn line(user: &str, run: &str, at: Timestamp, handle: &str, number: u
 pub(crate) fn settings(user: &str, namespace: &str) -> Result<Key> {
     let place = Prefix::from_segments(SETTINGS).child(user).child(namespace).to_key();
     place.ok_or_else(|| Error::Invalid("settings of no namespace".to_owned()))
+}
+
+/// Where a store tells which documents lists of a user left out, in one namespace or in all.
+pub(crate) fn skipped(user: &str, namespace: Option<&str>) -> Result<Key> {
+    let of_user = Prefix::from_segments(SKIPPED).child(user);
+    let place = namespace.map_or(of_user.clone(), |namespace| of_user.child(namespace)).to_key();
+    place.ok_or_else(|| Error::Invalid("documents of no user".to_owned()))
 }
 
 /// Below what everything lies that is kept about a user's entries.

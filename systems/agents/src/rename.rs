@@ -31,6 +31,7 @@ impl Namespace {
         let relocated = self.space.relocate(&from, &self.space, &to).await?;
         let moved = relocated == Relocated::Moved;
         if moved {
+            self.note_removal(&from);
             self.move_accesses(&places::access(&from), &places::access(&to), row).await?;
             self.shared().tracker.forget(&from, &known);
         }

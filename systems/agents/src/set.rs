@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use keyward_engine::Json;
+use keyward_engine::{Json, moment_text};
 use keyward_records::field::{members, object, quoted};
 use keyward_records::{Error, Merge, Next, Precondition, Record, Result, Ttl};
 
@@ -13,6 +13,7 @@ use crate::agents::Options;
 use crate::declaration::SPACE;
 use crate::entry::{Body, plain};
 use crate::settings::Rules;
+use crate::write_times::time_after;
 
 /// The member of metadata that says how long an entry lives, in namespaces that honour it.
 const TTL_SECONDS: &str = "ttl_seconds";
@@ -151,6 +152,10 @@ pub(crate) struct Writer<'w> {
 /// What is learned of an entry while it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Seen {
+    /// When this process last wrote or deleted it before, where times tell states apart.
+    pub last: Option<Timestamp>,
+    /// The time that it was given, where times tell states apart.
+    pub at: Option<Timestamp>,
     /// When it was made.
     pub born: String,
     /// When it ends, about.
@@ -225,7 +230,7 @@ impl Writer<'_> {
         seen: &mut Seen,
     ) -> Result<Next> {
         self.check(value, metadata)?;
-        let now = quoted(&self.rules.time_text(self.now));
+        let now = quoted(&self.time_text(old, seen));
         let agent = self.actor.agent_id().map(quoted);
         let body = Body {
             created_by_agent: old.map_or(agent.as_deref(), |old| old.created_by_agent),
@@ -240,6 +245,17 @@ impl Writer<'_> {
         let had = record.is_some_and(|record| record.expires.is_some());
         seen.mortal = had || seen.ends.is_some();
         Ok(Next::new(body.write()).ttl(ttl))
+    }
+
+    /// The text of the time of the write.
+    fn time_text(&self, old: Option<Body<'_>>, seen: &mut Seen) -> String {
+        if !self.rules.in_place {
+            return moment_text(self.now);
+        }
+        let before = old.and_then(|old| plain(old.updated_at).ok()?.parse().ok());
+        let (at, text) = time_after(seen.last.max(before), self.now);
+        seen.at = Some(at);
+        text
     }
 
     /// When an entry that lives so long ends.

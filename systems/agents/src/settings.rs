@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use keyward_engine::{Json, Put, moment_text};
+use keyward_engine::{Json, Put};
 use keyward_key::Key;
 use serde::{Deserialize, Serialize};
 
@@ -61,20 +61,12 @@ mod milliseconds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Rules {
     pub settings: Settings,
-    /// Whether the store is a database in another program's layout. Then times are written without fractions of a
-    /// second, as that program writes them.
+    /// Whether the store is a database in another program's layout. Then times are written in whole seconds where
+    /// they can be, as that program writes them.
     pub in_place: bool,
 }
 
 impl Rules {
-    /// The text of a moment that is noted now.
-    pub fn time_text(&self, at: Timestamp) -> String {
-        match self.in_place {
-            true => whole_seconds_text(at),
-            false => moment_text(at),
-        }
-    }
-
     fn read(json: &Json) -> Option<Self> {
         #[derive(Deserialize)]
         struct OfStore {
@@ -85,11 +77,6 @@ impl Rules {
         let OfStore { in_place } = serde_json::from_slice(json.as_bytes()).ok()?;
         Some(Self { settings, in_place })
     }
-}
-
-/// The text of a moment as other programs write it: `2026-02-05T10:00:00Z`.
-pub(crate) fn whole_seconds_text(at: Timestamp) -> String {
-    format!("{at:.0}")
 }
 
 /// Rules that were read lately.

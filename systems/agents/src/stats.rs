@@ -8,6 +8,7 @@ use keyward_records::field::{object, quoted};
 
 use crate::Result;
 use crate::namespace::Namespace;
+use crate::skipped::Skipped;
 use crate::track::Line;
 
 /// How many agents are named at most.
@@ -30,10 +31,13 @@ pub struct NamespaceStats {
     pub more_agents: bool,
     /// When an entry was last updated, in ISO 8601.
     pub updated_at: Option<String>,
+    /// Documents that are not counted, in a store with `layout=document`.
+    pub skipped: Skipped,
 }
 
 impl NamespaceStats {
-    /// The same as JSON: `{namespace, recordCount, sizeBytes, agents, updatedAt}`.
+    /// The same as JSON: `{namespace, recordCount, sizeBytes, agents, updatedAt}`; with `skipped` and `lastSkipped` if
+    /// documents were left out.
     pub fn to_json(&self) -> Json {
         let agents: Vec<String> = self.agents.iter().map(|agent| quoted(agent)).collect();
         let members = [
@@ -45,7 +49,11 @@ impl NamespaceStats {
         ];
         let members = members.iter().map(|(name, text)| (*name, text.as_str()));
         let more = self.more_agents.then_some(("moreAgents", "true"));
-        Json::from_stored(object(members.chain(more)))
+        let skipped = self.skipped.documents.to_string();
+        let last = quoted(self.skipped.last_id.as_deref().unwrap_or_default());
+        let skipped = [("skipped", skipped.as_str()), ("lastSkipped", last.as_str())];
+        let skipped = skipped.into_iter().filter(|_| self.skipped.documents > 0);
+        Json::from_stored(object(members.chain(more).chain(skipped)))
     }
 }
 
@@ -82,6 +90,10 @@ impl Namespace {
         }
         stats.agents = agents.into_iter().collect();
         stats.updated_at = latest.map(|(_, text)| text);
+        if self.known_rules().await?.in_place {
+            let user = self.agents.user(&*self.user, self.actor.clone());
+            stats.skipped = user.skipped(Some(&self.namespace)).await?;
+        }
         self.log(Line { count: usize::try_from(stats.record_count).ok(), ..Line::of("stats") });
         Ok(stats)
     }

@@ -54,11 +54,13 @@ impl Namespace {
         for (_, set) in &entries {
             writer.check(set.value.as_str(), set.metadata.as_ref().map(Json::as_str))?;
         }
-        let mut seen = vec![Seen::default(); entries.len()];
+        let places: Vec<Key> =
+            entries.iter().map(|(key, _)| self.place(key)).collect::<Result<_>>()?;
+        let mut seen: Vec<Seen> = places.iter().map(|place| self.before(place, &rules)).collect();
         let mut updates = Vec::with_capacity(entries.len());
-        for ((key, set), seen) in entries.iter().zip(&mut seen) {
+        for (((_, set), place), seen) in entries.iter().zip(&places).zip(&mut seen) {
             let update = move |record: Option<&Record>| writer.set(record, set, seen).map(Some);
-            updates.push(Update::new(self.place(key)?, update).expecting(set.expect.clone()));
+            updates.push(Update::new(place.clone(), update).expecting(set.expect.clone()));
         }
         let written = match self.space.guarantee() {
             Tier::Atomic => self.space.apply_together(updates).await?,
@@ -74,8 +76,9 @@ impl Namespace {
                 written
             }
         };
-        for (((key, _), written), seen) in entries.iter().zip(&written).zip(&seen) {
-            self.wrote(&self.place(key)?, written, seen);
+        for ((place, written), seen) in places.iter().zip(&written).zip(&seen) {
+            self.note_time(place, seen.at);
+            self.wrote(place, written, seen);
         }
         let done = written.iter().filter(|one| matches!(one, Written::Applied { .. })).count();
         let refused = written.iter().any(is_refused);

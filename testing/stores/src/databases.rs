@@ -154,6 +154,11 @@ impl Documents {
             _ => panic!("{kind:?} has no documents of other programs"),
         }
     }
+
+    /// An empty database of CouchDB that says it keeps three copies of each document, as a cluster does.
+    pub fn couchdb_cluster() -> Self {
+        Self(Database::CouchDb(couchdb::Fresh::named("-copies-3")))
+    }
 }
 
 impl DocumentsPlace for Documents {

@@ -70,6 +70,11 @@ impl Store {
         self.engine.reads_inline()
     }
 
+    /// Whether [`Store::stats`] counts entries by reading all of them: see [`Engine::counts_by_reading`].
+    pub fn counts_by_reading(&self) -> bool {
+        self.engine.counts_by_reading()
+    }
+
     /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.limits

@@ -65,9 +65,12 @@ pub async fn run(arguments: Arguments, on: &Target, output: &mut Output) -> Resu
     let mut interrupt = Interrupt::listen().await;
     let whole = source.verify(&KeyRange::all()).await;
     whole.map_err(|error| Failure::from(error).at("the source"))?;
-    let total = source.stats().await?.entries;
+    let total = match source.counts_by_reading() {
+        true => None,
+        false => Some(source.stats().await?.entries),
+    };
 
-    let progress = Progress::counted("copying", "entries", Some(total), output);
+    let progress = Progress::counted("copying", "entries", total, output);
     let so_far = RefCell::new(Copied::default());
     let copy = Copy::new(source.clone(), target.clone()).prune(prune);
     let copying = copy.run(|copied| {

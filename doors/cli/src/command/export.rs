@@ -79,10 +79,10 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
     writeln!(output, "exported {} entries to {file}", HumanCount(exported))
 }
 
-/// The number of entries is known beforehand only of a whole store.
+/// The number of entries is known beforehand only of a whole store that need not be read for it.
 async fn progress(store: &Store, prefix: &Prefix, output: &Output) -> Result<Progress> {
     let total = match prefix.depth() {
-        0 => Some(store.stats().await?.entries),
+        0 if !store.counts_by_reading() => Some(store.stats().await?.entries),
         _ => None,
     };
     Ok(Progress::counted("exporting", "entries", total, output))

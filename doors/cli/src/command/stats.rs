@@ -16,7 +16,8 @@ use crate::store_choice::Choice;
 /// Show what a store is, holds and can do
 ///
 /// The tier says what holds there: atomic (commits of several keys), recoverable (compare-and-swap of one key) or
-/// advisory (the last writer wins). Entries that have expired count until their space is reclaimed. When a program
+/// advisory (the last writer wins). Entries that have expired count until their space is reclaimed. To count entries,
+/// DynamoDB reads and bills the whole table, and CouchDB, Cloudflare KV and Forge KVS list all keys. When a program
 /// reads it, or with --json, one JSON object for each store.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
@@ -135,7 +136,12 @@ async fn one(url: &str, named_by: String, output: &mut Output) -> Result {
 /// What holds in a store of a tier.
 fn guarantee(tier: Tier, has_layout: bool) -> &'static str {
     if has_layout {
-        return "agent entries only; each document by compare-and-swap";
+        return match tier {
+            Tier::Advisory => "agent entries only; the last writer wins",
+            Tier::Atomic | Tier::Recoverable => {
+                "agent entries only; each document by compare-and-swap"
+            }
+        };
     }
     match tier {
         Tier::Atomic => "commits of several keys: indexes, history, locks and queues are exact",

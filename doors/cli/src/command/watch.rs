@@ -165,7 +165,12 @@ fn foreign(store: &Store, since: u64) -> Failure {
 }
 
 async fn too_old(store: &Store, since: Option<u64>, earliest: Revision) -> Result<Failure> {
-    let message = match (since, store.stats().await?.revision) {
+    // Elsewhere there is none, and to say so the store might be counted.
+    let latest = match store.capabilities().watch {
+        WatchSupport::Resumable => store.stats().await?.revision,
+        WatchSupport::Live | WatchSupport::Unsupported => None,
+    };
+    let message = match (since, latest) {
         (Some(since), Some(latest)) if since > latest.0 => {
             format!("revision {since} is yet to come: the store is at {latest}")
         }

@@ -106,6 +106,38 @@ fn agent_data_is_used_in_place() {
 }
 
 #[test]
+fn documents_that_are_left_out_are_told() {
+    let (kw, database) = (Sandbox::new(), Database::new());
+    assert_eq!(database.ask("PUT", "", "").0, 201);
+    let url = format!("{}?layout=document", database.url());
+    kw.ok(&["-s", &url, "agent", "prepare", "--apply"]);
+    kw.ok(&["-s", &url, "agent", "set", "k", "1"]);
+    let wrong = r#"{"userId":"local","namespace":"default","key":"k","value":2}"#;
+    assert_eq!(database.ask("PUT", "/by-hand", wrong).0, 201);
+    let agent = |arguments: &[&str]| kw.run(&[&["-s", &url, "agent"], arguments].concat());
+    let keys = kw.command(&["-s", &url, "agent", "keys"]).output().unwrap();
+    assert_eq!((&keys.stdout[..], keys.status.code()), (&b"k\n"[..], Some(0)));
+    let note = String::from_utf8(keys.stderr).unwrap();
+    assert!(note.contains("1 document was skipped") && note.contains("\"by-hand\""), "{note}");
+    let stats = kw.json(&["-s", &url, "agent", "stats", "--json"]);
+    assert_eq!((&stats["recordCount"], &stats["skipped"]), (&json!(1), &json!(1)));
+    assert_eq!(stats["lastSkipped"], "by-hand");
+    assert!(agent(&["export"]).ended(10).contains("\"k\""), "the rest is exported");
+    let told = agent(&["export", "-o", "all.jsonl"]).fails(10);
+    assert!(told.contains("incomplete") && told.contains("--allow-skipped"), "{told}");
+    assert!(!kw.path("all.jsonl").exists());
+    agent(&["export", "-o", "all.jsonl", "--allow-skipped"]).ended(0);
+    assert!(kw.path("all.jsonl").exists());
+    let plan =
+        kw.json(&["-s", &url, "agent", "copy", "--to", "embedded:./copy", "--plan", "--json"]);
+    assert_eq!((&plan["added"], &plan["skipped"]), (&json!(1), &json!(1)));
+    let copy = ["copy", "--to", "embedded:./copy", "--apply"];
+    assert!(agent(&copy).ended(10).starts_with("copied 1 entry"));
+    let again = agent(&[&copy[..], &["--allow-skipped"]].concat()).ended(0);
+    assert!(again.contains("1 equal already"), "{again}");
+}
+
+#[test]
 fn example_documents_are_the_same_for_a_plain_client_over_http_and_over_mcp() {
     let (kw, database) = (Sandbox::new(), Database::new());
     assert_eq!(database.ask("PUT", "", "").0, 201);

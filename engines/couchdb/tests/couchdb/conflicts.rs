@@ -1,6 +1,6 @@
 //! Conflicts that replication left.
 
-use keyward_engine::ErrorKind;
+use keyward_engine::{Documents, ErrorKind};
 use keyward_key::{KeyRange, Prefix};
 use serde_json::json;
 
@@ -52,4 +52,21 @@ async fn many_conflicts_are_counted_and_some_are_named() {
     let error = store.verify(&KeyRange::all()).await.unwrap_err();
     assert!(error.message().contains("250 documents with conflicting revisions"), "{error}");
     assert!(error.message().ends_with("and 240 more"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conflicts_of_documents_that_another_program_lays_out_are_reported() {
+    let fresh = Fresh::new();
+    let documents = fresh.documents().await;
+    documents.prepare(true).await.unwrap();
+    fresh.write("/u:n:aw==", &json!({"value": 1}));
+    documents.verify().await.unwrap();
+    let (one, other) = (format!("1-{:032x}", 1), format!("1-{:032x}", 2));
+    let document = |rev: &str| json!({"_id": "u:n:Yg==", "_rev": rev, "value": rev});
+    fresh.replicate(&json!([document(&one), document(&other)]));
+    let error = documents.verify().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    for part in ["1 document with conflicting revisions", "\"u:n:Yg==\"", &one, &other] {
+        assert!(error.message().contains(part), "{part}: {error}");
+    }
 }

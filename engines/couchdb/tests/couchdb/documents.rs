@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use keyward_couchdb::CouchDbDocuments;
-use keyward_engine::{BoxFuture, Document, Documents, ErrorKind, Json, Swapped};
+use keyward_engine::{BoxFuture, Consistency, Document, Documents, ErrorKind, Json, Swapped};
 use serde_json::json;
 
 use crate::server::Fresh;
@@ -77,6 +77,25 @@ async fn a_document_is_swapped_only_while_it_is_what_it_was() {
     let again = read(&documents, "d").await.unwrap();
     assert_eq!(again.fields, one);
     assert_ne!(again.revision, first.revision);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_in_several_copies_have_no_compare_and_swap() {
+    let (one, three) = (Fresh::new().documents().await, Fresh::named("-copies-3"));
+    assert!(one.compare() && one.consistency() == Consistency::Strong && one.list_lag().is_none());
+    // Before there is a database, nothing says how many copies it will keep.
+    let early = CouchDbDocuments::open(three.options()).await.unwrap();
+    let documents = three.documents().await;
+    assert!(!documents.compare() && documents.list_lag().is_some());
+    assert!(matches!(documents.consistency(), Consistency::Eventual { .. }));
+    assert!(matches!(
+        documents.put("d", &fields("{}"), None).await.unwrap(),
+        Swapped::Applied { .. }
+    ));
+    assert!(early.compare());
+    let refused = early.put("e", &fields("{}"), None).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Misplaced, "{refused}");
+    assert_eq!(read(&documents, "e").await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,13 @@
 //! The design document of the layout: told, created, and never written over.
 
+use std::time::Duration;
+
+use keyward_couchdb::CouchDbDocuments;
 use keyward_engine::{DocumentList, Documents, ErrorKind};
+use keyward_testkit::{HttpProxy, NetworkFault};
 use serde_json::json;
 
-use crate::server::Fresh;
+use crate::server::{Fresh, address};
 
 const BY_USER: &str = "function(doc) { if (doc.userId) { emit(doc.userId, doc.namespace); } }";
 const BY_USER_NAMESPACE: &str = "function(doc) { if (doc.userId && doc.namespace) { emit([doc.userId, doc.namespace], null); } }";
@@ -38,6 +42,35 @@ async fn the_design_document_is_told_before_it_is_created() {
             "by_user_namespace": {"map": BY_USER_NAMESPACE}, "by_user": {"map": BY_USER},
         }})
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_that_take_long_to_build_are_waited_for() {
+    let fresh = Fresh::new();
+    fresh.request("PUT", "", "");
+    let proxy = HttpProxy::start(address()).await;
+    let mut options = fresh.impatient(proxy.address());
+    options.http.retry_budget = Duration::from_millis(200);
+    let documents = CouchDbDocuments::open(options).await.unwrap();
+    // More than one request is sent again, as while CouchDB builds for longer than a request may take.
+    let build_slowly = || {
+        for _ in 0..12 {
+            proxy.fail_next_matching(|_, path| path.contains("/_view/"), NetworkFault::Answer(500));
+        }
+    };
+    let views = || proxy.log().iter().filter(|line| line.contains("/_view/")).count();
+    build_slowly();
+    assert_eq!(documents.prepare(true).await.unwrap().len(), 1);
+    let first = views();
+    assert!(first > 12, "{first}");
+    // Also if somebody else stored the design document.
+    build_slowly();
+    assert!(documents.prepare(true).await.unwrap().is_empty());
+    assert!(views() > first + 12);
+    assert!(documents.prepare(false).await.unwrap().is_empty());
+    proxy.fail_always(NetworkFault::Answer(503));
+    let error = documents.prepare(true).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "a server that is away is not waited for");
 }
 
 #[tokio::test(flavor = "multi_thread")]

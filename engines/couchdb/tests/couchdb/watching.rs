@@ -2,9 +2,9 @@
 
 use futures_util::StreamExt;
 use keyward_couchdb::CouchDb;
-use keyward_engine::{BoxStream, ChangeKind, Event, Result, Revision, Store};
+use keyward_engine::{BoxStream, ChangeKind, ErrorKind, Event, Result, Revision, Store};
 use keyward_key::{Key, KeyRange, Prefix};
-use keyward_testkit::TestClock;
+use keyward_testkit::{HttpProxy, NetworkFault, TestClock};
 use serde_json::json;
 
 use crate::server::{Fresh, address, key, put};
@@ -82,6 +82,31 @@ async fn a_thousand_keys_are_told_without_a_gap() {
     assert_eq!(status, 201, "{answer}");
     for n in (0..2_500).filter(|n| n % 5 != 0) {
         assert_eq!(next(&mut events).await.1, key(&format!("in:{n}")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_not_about_the_sequence_ends_a_watch_with_an_error() {
+    let fresh = Fresh::new();
+    fresh.store().await;
+    for status in [302, 405, 418] {
+        let proxy = HttpProxy::start(address()).await;
+        let options = fresh.impatient(proxy.address());
+        let store = Store::new(CouchDb::open_with(options, TestClock::new()).await.unwrap());
+        let (_, mut events) = begin(&store, None).await;
+        let requests = proxy.requests();
+        proxy.fail_always(NetworkFault::Answer(status));
+        store.put(key("a"), put("1")).await.unwrap_err();
+        // Wakes the request that waits for a change.
+        fresh.store().await.put(key(&format!("b:{status}")), put("1")).await.unwrap();
+        let error = loop {
+            match events.next().await.expect("the watch says why it ends") {
+                Ok(event) => assert!(!matches!(event, Event::TooOld { .. }), "{event:?}"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Internal, "{error}");
+        assert!(proxy.requests() < requests + 10, "nothing is asked again and again");
     }
 }
 

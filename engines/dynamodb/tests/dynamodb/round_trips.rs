@@ -89,3 +89,15 @@ fn a_document_is_read_and_swapped_in_one_request_each() {
         assert_eq!(count, 1, "get of 100");
     });
 }
+
+#[test]
+fn counting_reads_the_table_and_the_store_says_so() {
+    runtime().block_on(async {
+        let fresh = Fresh::store_table().await;
+        let proxy = HttpProxy::start(address()).await;
+        let store = fresh.store_through(&proxy).await;
+        assert!(store.counts_by_reading());
+        let (stats, requests) = proxy.count(store.stats()).await;
+        assert_eq!((stats.unwrap().entries, requests), (0, 1));
+    });
+}

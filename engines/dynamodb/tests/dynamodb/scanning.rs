@@ -8,7 +8,7 @@ use keyward_engine::{Commit, ErrorKind, Order, Scan, Store};
 use keyward_key::{Key, KeyRange};
 use keyward_testkit::TestClock;
 
-use crate::server::{Fresh, bytes, key, put, runtime};
+use crate::server::{Fresh, bytes, key, put, runtime, text};
 
 async fn all(store: &keyward_engine::Store, order: Order, limit: usize) -> Vec<Key> {
     let mut scan = Scan::new(KeyRange::all()).order(order).limit(limit).keys_only();
@@ -102,6 +102,44 @@ fn a_key_that_is_too_short_to_be_split_hides_nothing_below_it() {
             down.reverse();
             assert_eq!(down, keys, "by {limit}, down");
         }
+    });
+}
+
+#[test]
+fn a_root_that_is_written_all_the_time_gets_its_row_once() {
+    runtime().block_on(async {
+        let fresh = Fresh::store_table().await;
+        let clock = TestClock::new();
+        let store = Store::new(DynamoDb::open_with(fresh.options(), clock.clone()).await.unwrap());
+        store.put(key("a:b"), put("1")).await.unwrap();
+        let item = async |partition: &[u8]| {
+            let items = fresh.items().await;
+            items.into_iter().find(|item| item["p"] == bytes(partition)).unwrap()
+        };
+        // Whoever writes the row takes the mark away.
+        let mark = async || {
+            let mut row = item(b"r").await;
+            row.insert("mark".to_owned(), text("1"));
+            fresh.put_item(row).await;
+        };
+        let is_marked_after = async |seconds: u64| {
+            clock.advance(Duration::from_secs(seconds));
+            store.put(key("a:b"), put("1")).await.unwrap();
+            item(b"r").await.contains_key("mark")
+        };
+        mark().await;
+        for _ in 0..50 {
+            assert!(is_marked_after(60).await);
+        }
+        assert!(!is_marked_after(600).await, "after an hour, it is made sure of");
+        // As if the table had been deleted and made again, which is noticed by the id in its header.
+        mark().await;
+        let mut header = item(b"h").await;
+        assert!(header.insert("id".to_owned(), text("another")).is_some());
+        fresh.put_item(header).await;
+        assert!(!is_marked_after(10).await);
+        mark().await;
+        assert!(is_marked_after(10).await);
     });
 }
 

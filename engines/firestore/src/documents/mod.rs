@@ -97,7 +97,16 @@ impl FirestoreDocuments {
         if names.is_empty() {
             return Ok(vec![None; ids.len()]);
         }
-        let body = self.client.read("batchGet", &json!({ "documents": names })).await?;
+        let body = match self.client.read("batchGet", &json!({ "documents": names })).await {
+            // Together they are too large for one answer.
+            Err(error) if error.kind() == ErrorKind::LimitExceeded && ids.len() > 1 => {
+                let (first, rest) = ids.split_at(ids.len() / 2);
+                let mut documents = Box::pin(self.read(first)).await?;
+                documents.extend(Box::pin(self.read(rest)).await?);
+                return Ok(documents);
+            }
+            body => body?,
+        };
         let mut found = HashMap::with_capacity(names.len());
         for part in parts(&body)? {
             if let Some(document) = part.found {
@@ -210,7 +219,7 @@ impl FirestoreDocuments {
         };
         let mut filters = vec![is(OWNER, &list.owner)];
         filters.extend(list.group.as_deref().map(|group| is(GROUP, group)));
-        let limit = list.limit.clamp(1, LIMITS.list_rows_max);
+        let mut limit = list.limit.clamp(1, LIMITS.list_rows_max);
         let mut query = json!({
             "from": [{ "collectionId": self.client.collection.id() }],
             "where": { "compositeFilter": { "op": "AND", "filters": filters } },
@@ -229,7 +238,15 @@ impl FirestoreDocuments {
             let name = self.client.collection.name(id);
             query["startAt"] = json!({ "values": [{ "referenceValue": name }], "before": false });
         }
-        let body = self.client.query("runQuery", &json!({ "structuredQuery": query })).await?;
+        let body = loop {
+            match self.client.query("runQuery", &json!({ "structuredQuery": query })).await {
+                Err(error) if error.kind() == ErrorKind::LimitExceeded && limit > 1 => {
+                    limit /= 2;
+                    query["limit"] = json!(limit);
+                }
+                body => break body?,
+            }
+        };
         let documents: Vec<_> =
             parts(&body)?.into_iter().filter_map(|part| part.document).collect();
         let mut page = DocumentPage::default();

@@ -61,6 +61,7 @@ impl Fresh {
                 connect_timeout: patience,
                 answer_timeout: patience,
                 retry_budget: patience,
+                ..keyward_http::Options::default()
             },
         }
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use keyward_engine::{Commit, ErrorKind, Scan, Store};
-use keyward_firestore::Firestore;
+use keyward_engine::{Commit, DocumentList, Documents, ErrorKind, Json, Scan, Store, Swapped};
+use keyward_firestore::{Firestore, FirestoreDocuments};
 use keyward_key::{KeyRange, Prefix};
 use keyward_testkit::{HttpProxy, NetworkFault, TestClock};
 
@@ -81,5 +81,53 @@ fn a_page_that_does_not_arrive_in_time_is_shorter_the_next_time() {
         let page = store.scan(&hundred).await.unwrap();
         assert_eq!(page.rows.len(), 50);
         assert!(page.next.is_some());
+    });
+}
+
+#[test]
+fn reads_that_are_too_large_for_one_answer_take_several() {
+    with_fresh(async |fresh| {
+        let mut options = fresh.options();
+        options.http.answer_bytes_max = 100_000;
+        let large = format!("\"{}\"", "x".repeat(20_000));
+        let keys: Vec<_> = (0..40).map(|n| key(&format!("large:{n:02}"))).collect();
+        let store =
+            Store::new(Firestore::open_with(options.clone(), TestClock::new()).await.unwrap());
+        let puts =
+            keys.iter().fold(Commit::new(), |commit, it| commit.put(it.clone(), put(&large)));
+        assert!(store.commit(puts).await.unwrap().is_applied());
+        let wanted: Vec<_> = keys.iter().cloned().chain([key("absent")]).collect();
+        let found = store.get_many(&wanted).await.unwrap();
+        assert_eq!(found.len(), 41);
+        assert!(found[..40].iter().flatten().all(|entry| entry.value.as_str() == large));
+        assert!(found[..40].iter().all(Option::is_some) && found[40].is_none());
+
+        let documents = FirestoreDocuments::open(options).await.unwrap();
+        let ids: Vec<String> = (0..40).map(|n| format!("u:n:{n:02}")).collect();
+        let fields = format!(r#"{{"userId":"u","namespace":"n","value":{large}}}"#);
+        let fields = Json::parse(fields).unwrap();
+        for id in &ids {
+            let swapped = documents.put(id, &fields, None).await.unwrap();
+            assert!(matches!(swapped, Swapped::Applied { .. }));
+        }
+        let found = documents.get_many(&ids).await.unwrap();
+        assert!(found.iter().all(|it| it.as_ref().is_some_and(|it| it.fields.len() > 20_000)));
+        let (mut listed, mut after) = (0, None);
+        loop {
+            let list = DocumentList {
+                owner: "u".to_owned(),
+                group: Some("n".to_owned()),
+                with_documents: true,
+                after,
+                limit: 40,
+            };
+            let page = documents.list(&list).await.unwrap();
+            listed += page.rows.len();
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(listed, 40);
     });
 }

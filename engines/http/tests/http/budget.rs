@@ -86,7 +86,12 @@ async fn an_answer_that_is_too_large_is_neither_read_nor_asked_for_again() {
 async fn a_budget_without_end_is_none() {
     let server = Server::answering(&[(429, &[], "later"), OK]).await;
     let all = Duration::MAX;
-    let options = Options { retry_budget: all, answer_timeout: all, connect_timeout: all };
+    let options = Options {
+        retry_budget: all,
+        answer_timeout: all,
+        connect_timeout: all,
+        ..Options::default()
+    };
     client_with(options).send(write(server.address, Effect::Writes)).await.unwrap();
     assert_eq!(server.received(), 2);
 }

@@ -6,7 +6,7 @@ use keyward_engine::{
     BoxFuture, Capabilities, Commit, Document, Engine, Entry, Error, ErrorKind, Outcome, Page,
     Result, Scan, Stats, Version,
 };
-use keyward_key::Key;
+use keyward_key::{Key, KeyRange};
 
 use super::DocumentLayout;
 use super::fields::Fields;
@@ -73,6 +73,11 @@ impl Engine for DocumentLayout {
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<Outcome>> {
         Box::pin(self.swap(commit))
+    }
+
+    /// Looks at the whole database, whatever the range: conflicts of replication, where it can have them.
+    fn verify<'a>(&'a self, _range: &'a KeyRange) -> BoxFuture<'a, Result<()>> {
+        self.documents.verify()
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {

@@ -21,6 +21,11 @@ pub(crate) fn admit(document: &Document, capabilities: &Capabilities) -> Result<
     if id.len() > id_bytes_max {
         return Err(swapping::long_id(&id, id_bytes_max));
     }
+    if let Some(problem) = id_problem(capabilities.engine, &id) {
+        let message = format!("the document id {id:?} {problem}");
+        return Err(Error::new(ErrorKind::Invalid, message)
+            .advise("Use another user id or namespace, or another database."));
+    }
     let metadata = document.metadata.as_ref();
     let bytes = document.value.len() + metadata.map_or(0, Json::len);
     let bytes_max = capabilities.limits.value_bytes_max;
@@ -39,6 +44,18 @@ pub(crate) fn admit(document: &Document, capabilities: &Capabilities) -> Result<
         })?;
     }
     Ok(())
+}
+
+/// Why a database takes no document with this id, if it does not. Ids of the layout are never empty, `.` or `..`, and never
+/// end with `__`: base64 does only after a byte that UTF-8 does not have.
+fn id_problem(engine: &str, id: &str) -> Option<&'static str> {
+    match engine {
+        "couchdb" if id.starts_with('_') => {
+            Some("begins with _, which CouchDB keeps for its own documents")
+        }
+        "firestore" if id.contains('/') => Some("has a slash, which Firestore refuses in ids"),
+        _ => None,
+    }
 }
 
 /// What a database holds.
@@ -138,6 +155,22 @@ fn is_dynamodb_number(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_database_refuses_other_ids() {
+        for (id, couchdb, dynamodb, firestore) in [
+            ("u:n:aw==", true, true, true),
+            ("u:files:a/b:aw==", true, true, false),
+            ("_u:n:aw==", false, true, true),
+            ("__u:n:aw==", false, true, true),
+        ] {
+            for (engine, takes) in
+                [("couchdb", couchdb), ("dynamodb", dynamodb), ("firestore", firestore)]
+            {
+                assert_eq!(id_problem(engine, id).is_none(), takes, "{engine}: {id}");
+            }
+        }
+    }
 
     #[test]
     fn each_database_has_its_own_bounds() {

@@ -29,7 +29,12 @@ impl<'d> Fields<'d> {
         let all = members(document.fields.as_str())?;
         let all = all.into_iter().map(|(name, json)| (name, Cow::Borrowed(json)));
         let fields = Self(all.collect());
-        let is = |name: &str, text: &str| fields.plain(name).is_some_and(|it| it == text);
+        // A number or a truth value is no id, however it would be written as text.
+        let is = |name: &str, text: &str| {
+            let json = fields.raw(name).filter(|json| json.starts_with('"'));
+            let plain = json.and_then(|json| serde_json::from_str::<String>(json).ok());
+            plain.is_some_and(|it| it == text)
+        };
         let belongs = is(USER_ID, &address.user)
             && is(NAMESPACE, &address.namespace)
             && is(KEY, &address.key);
@@ -214,6 +219,18 @@ mod tests {
             r#"{"userId":"u:n","namespace":"n","key":"k"}"#,
         ] {
             assert!(Fields::of(&document(fields), &address()).is_none(), "{fields}");
+        }
+        let named = |user: &str, namespace: &str, key: &str| Address {
+            user: user.to_owned(),
+            namespace: namespace.to_owned(),
+            key: key.to_owned(),
+        };
+        for (fields, address) in [
+            (r#"{"userId":7,"namespace":"n","key":"k"}"#, named("7", "n", "k")),
+            (r#"{"userId":"u","namespace":true,"key":"k"}"#, named("u", "true", "k")),
+            (r#"{"userId":"u","namespace":"n","key":[1]}"#, named("u", "n", "[1]")),
+        ] {
+            assert!(Fields::of(&document(fields), &address).is_none(), "{fields}");
         }
     }
 

@@ -13,8 +13,9 @@
 //! | `system:access:agents:{user}:{namespace}:{key}` | `accessCount`, `lastAccessedByAgent` and `lastAccessedAt` of that document |
 //!
 //! Everything else is absent, and writing it is refused: there is no field for it. What the agent data store asks a
-//! store besides has one fixed answer ([`places`](crate::places)): that it keeps no logs and no settings, and that times
-//! are written in whole seconds, as the original program does.
+//! store besides has an answer ([`places`](crate::places)): that it keeps no logs and no settings, which documents
+//! lists left out, and that times
+//! are written as the original program does: in whole seconds, unless two states of an entry would then look the same.
 
 mod attempts;
 mod bounded;
@@ -25,13 +26,13 @@ mod own_changes;
 mod place;
 mod recent;
 mod scanning;
+mod skips;
 mod span;
 mod swapping;
 mod window;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use keyward_engine::{
@@ -43,6 +44,7 @@ use attempts::Attempts;
 pub(crate) use exact::admit;
 use own_changes::OwnChanges;
 use recent::Recent;
+use skips::Skips;
 use window::Windows;
 
 /// How many rows a page of a scan has at most.
@@ -59,7 +61,8 @@ const KEY_BYTES_MORE: usize = 64;
 /// ```
 ///
 /// An entry's version is made of its contents and times. So counting accesses never moves it, and a state that
-/// comes back exactly, times included, has the version it had.
+/// comes back exactly, times included, has the version it had. The agent data store gives each write a time that this
+/// process gave no earlier state of the entry.
 ///
 /// Ids are never escaped, since the original program must find them. A document counts as an entry only if its
 /// `userId`, `namespace` and `key` are those that were asked for; another's document under the same id is absent, and
@@ -74,18 +77,7 @@ pub struct DocumentLayout {
     attempts: Attempts,
     windows: Windows,
     own_changes: OwnChanges,
-    skipped: AtomicU64,
-    last_skipped: Mutex<Option<String>>,
-}
-
-/// Documents that lists found in a user's namespace and that are no entries: their id is not made of their `userId`,
-/// `namespace` and `key`, so no program can ask for them by key.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Skipped {
-    /// How often one was met. A document counts each time a list meets it.
-    pub met: u64,
-    /// The id of the last one.
-    pub last_id: Option<String>,
+    skips: Skips,
 }
 
 impl DocumentLayout {
@@ -98,9 +90,11 @@ impl DocumentLayout {
             Error::new(ErrorKind::Internal, format!("there is no randomness: {error}"))
         })?;
         let mut capabilities = capabilities(documents.limits());
-        if let Some(lag) = documents.list_lag() {
-            capabilities.consistency = Consistency::LateScans { lag };
-        }
+        capabilities.compare = documents.compare();
+        capabilities.consistency = match (documents.consistency(), documents.list_lag()) {
+            (Consistency::Strong, Some(lag)) => Consistency::LateScans { lag },
+            (consistency, _) => consistency,
+        };
         Ok(Self {
             documents,
             clock: Arc::new(clock),
@@ -110,8 +104,7 @@ impl DocumentLayout {
             attempts: Attempts::default(),
             windows: Windows::default(),
             own_changes: OwnChanges::default(),
-            skipped: AtomicU64::new(0),
-            last_skipped: Mutex::default(),
+            skips: Skips::default(),
         })
     }
 
@@ -129,17 +122,6 @@ impl DocumentLayout {
     /// created; without, nothing is changed.
     pub async fn prepare(&self, create: bool) -> Result<Vec<String>> {
         self.documents.prepare(create).await
-    }
-
-    /// The documents that lists left out.
-    pub fn skipped(&self) -> Skipped {
-        let last_id = self.last_skipped.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Skipped { met: self.skipped.load(Ordering::Relaxed), last_id }
-    }
-
-    fn skip(&self, id: &str) {
-        self.skipped.fetch_add(1, Ordering::Relaxed);
-        *self.last_skipped.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.to_owned());
     }
 
     /// The documents with these ids, in their order, in as many requests as that takes.
@@ -160,7 +142,7 @@ impl DocumentLayout {
 impl fmt::Debug for DocumentLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("DocumentLayout");
-        shown.field("engine", &self.capabilities.engine).field("skipped", &self.skipped());
+        shown.field("engine", &self.capabilities.engine);
         shown.finish_non_exhaustive()
     }
 }

@@ -32,7 +32,7 @@ pub(super) enum Part {
 pub(super) enum Place {
     /// A part of a document.
     Document(Part, Address),
-    /// Something that is always there and needs no document.
+    /// Something that is always there and needs no document. Its version is always the same, and nobody checks it.
     Fixed(Json),
     /// Nothing.
     Nothing,
@@ -115,6 +115,14 @@ impl DocumentLayout {
                 Some("agent-log") if segments.next().is_none() => {
                     return Place::Fixed(Json::from_stored(places::NO_LOG));
                 }
+                Some("agent-skipped") => {
+                    let of: Vec<_> = segments.collect();
+                    return match &of[..] {
+                        [user] => self.skipped(user, None),
+                        [user, namespace] => self.skipped(user, Some(namespace)),
+                        _ => Place::Nothing,
+                    };
+                }
                 Some("agent-settings") if segments.by_ref().count() == 2 => {
                     return Place::Fixed(Json::from_stored(places::NO_SETTINGS));
                 }
@@ -123,6 +131,12 @@ impl DocumentLayout {
             _ => None,
         };
         address.map_or(Place::Nothing, |(part, address)| Place::Document(part, address))
+    }
+
+    /// Which documents lists left out so far.
+    fn skipped(&self, user: &str, namespace: Option<&str>) -> Place {
+        let skipped = Json::from_value(&self.skips.of(user, namespace));
+        skipped.map_or(Place::Nothing, Place::Fixed)
     }
 }
 

@@ -83,7 +83,9 @@ impl DocumentLayout {
                         let entry = Some(self.entry(part, &document.id, &fields)?);
                         rows.push(Row { key: key.clone(), entry });
                     }
-                    None => self.skip(&document.id),
+                    None => {
+                        self.skips.note(&address.user, &address.namespace, &document.id);
+                    }
                 }
             }
         }
@@ -182,12 +184,12 @@ impl DocumentLayout {
                 let address = address.filter(|it| group.is_none_or(|group| *group == it.namespace));
                 match address.as_ref().and_then(|it| it.to_key(wanted.part)) {
                     Some(key) => gathering.add(key),
-                    None => self.skip(&row.id),
+                    None => self.skips.note(&wanted.user, &row.group, &row.id),
                 }
             }
             match page.next {
                 Some(next) => list.after = Some(next),
-                None => return Ok(gathering.finish()),
+                None => return Ok(gathering.finish(self.clock.now())),
             }
         }
     }

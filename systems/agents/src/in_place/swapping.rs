@@ -17,7 +17,7 @@ use super::place::{Address, Part, Place, no_place};
 use crate::access::AccessRow;
 use crate::entry::Body;
 use crate::fingerprint;
-use crate::settings::whole_seconds_text;
+use crate::write_times::whole_seconds_text;
 
 /// How often a swap is tried on a document that others change all the time.
 const ATTEMPTS_MAX: usize = 32;

@@ -20,7 +20,11 @@ const BYTES_MAX: usize = 32 << 20;
 /// How many windows are remembered, and how many bytes their keys have at most.
 const WINDOWS_MAX: usize = 16;
 const WINDOWS_BYTES_MAX: usize = 64 << 20;
+/// How long a window is used after it was listed; or this many times as long as listing it took, if that is longer. So
+/// going through a large namespace, listings take a tenth of the time at most.
 const AGE_MAX: Duration = Duration::from_secs(10);
+const AGE_TIMES: u32 = 10;
+const AGE_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// A part of documents, their user, and their namespace or all of the user's.
 pub(super) type Listed = (Part, String, Option<String>);
@@ -36,6 +40,8 @@ pub(super) struct Moment {
 #[derive(Debug, Clone)]
 pub(super) struct Window {
     pub began: Moment,
+    /// When its last page was read.
+    ended: Timestamp,
     covers: KeyRange,
     keys: Arc<[Key]>,
 }
@@ -102,9 +108,9 @@ impl Gathering {
         self.keys.dedup();
     }
 
-    pub fn finish(mut self) -> Window {
+    pub fn finish(mut self, ended: Timestamp) -> Window {
         self.sort();
-        Window { began: self.began, covers: self.covers, keys: self.keys.into() }
+        Window { began: self.began, ended, covers: self.covers, keys: self.keys.into() }
     }
 }
 
@@ -134,6 +140,17 @@ impl Window {
         };
         let is_enough = keys.len() == count || range.is_within(&self.covers);
         (begins && is_enough).then_some(keys)
+    }
+
+    /// Whether it is not too old to go on with.
+    fn is_good(&self, now: Timestamp) -> bool {
+        let since = |at: Timestamp, now: Timestamp| Duration::try_from(now.duration_since(at)).ok();
+        // A clock that was set back says nothing.
+        let (Some(took), Some(age)) = (since(self.began.at, self.ended), since(self.ended, now))
+        else {
+            return false;
+        };
+        age < took.saturating_mul(AGE_TIMES).clamp(AGE_MAX, AGE_LIMIT)
     }
 
     fn bytes(&self) -> usize {
@@ -166,9 +183,7 @@ impl Windows {
     /// The window of a listing, if it is not old.
     pub fn get(&self, listed: &Listed, now: Timestamp) -> Option<Window> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let window = held.get(listed)?;
-        let age = now.duration_since(window.began.at);
-        (!age.is_negative() && age.unsigned_abs() < AGE_MAX).then(|| window.clone())
+        held.get(listed).filter(|window| window.is_good(now)).cloned()
     }
 
     /// Remembers a window instead of an earlier one.
@@ -200,7 +215,21 @@ mod tests {
     fn gathered(range: &KeyRange, order: Order, keys_max: usize) -> Window {
         let mut gathering = Gathering { keys_max, ..Gathering::new(range, order, BEGAN) };
         (0..100).for_each(|n| gathering.add(key(n * 37 % 100)));
-        gathering.finish()
+        gathering.finish(BEGAN.at)
+    }
+
+    #[test]
+    fn a_window_that_took_long_is_used_for_longer() {
+        let seconds =
+            |seconds: i64| Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(seconds);
+        let all = KeyRange::under(&Prefix::from_segments(["a", "u", "n"]));
+        for (ended, good_until) in [(0, 10), (1, 11), (60, 660), (7_200, 10_800)] {
+            let gathering = Gathering::new(&all, Order::Ascending, BEGAN);
+            let window = gathering.finish(seconds(ended));
+            assert!(window.is_good(seconds(ended)) && window.is_good(seconds(good_until - 1)));
+            assert!(!window.is_good(seconds(good_until)), "{ended}");
+            assert!(!window.is_good(seconds(ended - 1)), "the clock was set back");
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use keyward_engine::{
-    BoxFuture, Document, DocumentLimits, DocumentList, DocumentPage, Documents, Error, ErrorKind,
-    Json, Result, Swapped,
+    BoxFuture, Consistency, Document, DocumentLimits, DocumentList, DocumentPage, Documents, Error,
+    ErrorKind, Json, Result, Swapped,
 };
 
 use crate::{Fault, Faults, When};
@@ -217,6 +217,14 @@ impl Documents for FaultyDocuments {
             let fault = self.begin(DocumentCall::List)?;
             self.answered(DocumentCall::List, fault, self.inner.list(list)).await
         })
+    }
+
+    fn compare(&self) -> bool {
+        self.inner.compare()
+    }
+
+    fn consistency(&self) -> Consistency {
+        self.inner.consistency()
     }
 
     fn list_lag(&self) -> Option<Duration> {

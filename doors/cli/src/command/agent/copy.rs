@@ -8,6 +8,7 @@ use keyward::agents::{CopiedEntries, DocumentId, EntryCopy, OnConflict};
 use serde::Serialize;
 
 use super::reach::Reach;
+use super::skipped::{self, Allowing};
 use crate::args;
 use crate::confirm;
 use crate::failure::{Failure, Result};
@@ -25,7 +26,8 @@ use crate::progress::Progress;
 /// either, the plan is shown and you are asked. What the target holds already is not written: a copy that was
 /// interrupted goes on when it is run again, and a later one brings what has changed since. Entries that only the
 /// target holds stay there. History and settings are each store's own; entries that expire are left out where the
-/// target's cannot.
+/// target's cannot. Exits with 10 if the source, with layout=document, holds documents that cannot be copied, unless
+/// --allow-skipped is given; all others are copied.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward -s embedded:./data agent copy --to embedded:./copy --user ada --plan
@@ -51,6 +53,8 @@ pub struct Arguments {
     /// Copy
     #[arg(long)]
     apply: bool,
+    #[command(flatten)]
+    allowing: Allowing,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -97,6 +101,11 @@ struct Copied {
     /// The first of those.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refusals: Vec<Refusal>,
+    /// Documents of the source that are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_skipped: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -114,13 +123,16 @@ pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -
         let planned = work(&arguments, reach, false, output).await?;
         tell(&planned, false, output)?;
         output.flush()?;
+        skipped::tell(&planned.skipped);
         if arguments.plan || planned.added + planned.replaced == 0 {
             return Ok(());
         }
         confirm::ask(format_args!("Copy this to {}?", args::shown(&arguments.to)))?;
     }
     let copied = work(&arguments, reach, true, output).await?;
-    tell(&copied, true, output)
+    tell(&copied, true, output)?;
+    output.flush()?;
+    arguments.allowing.check(&copied.skipped, "copy")
 }
 
 /// Plans or copies, and shows how far it is.
@@ -187,6 +199,8 @@ fn tell(copied: &CopiedEntries, applied: bool, output: &mut Output) -> Result {
             differing,
             refused,
             refusals,
+            skipped: Some(copied.skipped.documents).filter(|count| *count > 0),
+            last_skipped: copied.skipped.last_id.clone(),
         });
     }
     let copied = entries(added + replaced);

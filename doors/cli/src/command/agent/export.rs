@@ -8,6 +8,7 @@ use keyward::agents::UserData;
 use serde::Serialize;
 
 use super::reach::Reach;
+use super::skipped::Allowing;
 use crate::destination::Destination;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
@@ -22,7 +23,8 @@ const PAGE: usize = 64;
 /// With the field names of the agent data store (_id, userId, namespace, key, value, metadata,
 /// createdByAgent, accessCount and so on), in the order of namespaces and keys. agent import reads it.
 /// A store that changes meanwhile is read page by page, each at its own moment. When entries end is not
-/// in it.
+/// in it. Exits with 10, and writes no file, if a store with layout=document holds documents that cannot be exported,
+/// unless --allow-skipped is given.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   keyward agent export > local.jsonl
@@ -35,6 +37,8 @@ pub struct Arguments {
     /// Write to this file, which appears, or is replaced, once it is whole
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    allowing: Allowing,
 }
 
 #[derive(Serialize)]
@@ -44,7 +48,7 @@ struct Done {
 }
 
 pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -> Result {
-    let Arguments { namespace, output: file } = arguments;
+    let Arguments { namespace, output: file, allowing } = arguments;
     let namespace = namespace.as_deref();
     let work = async |user: UserData, output: &mut Output| {
         let progress = match output.terminal() && file.is_none() {
@@ -53,9 +57,11 @@ pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -
         };
         let Some(file) = file else {
             export(&user, namespace, &progress, |lines| output.write_all(lines)).await?;
-            return Ok(());
+            drop(progress);
+            output.flush()?;
+            return allowing.check(&user.skipped(namespace).await?, "export");
         };
-        let exported = into_file(&user, namespace, &file, &progress).await?;
+        let exported = into_file(&user, namespace, &file, &progress, allowing).await?;
         drop(progress);
         let file = file.display().to_string();
         if output.json() {
@@ -97,9 +103,10 @@ async fn into_file(
     namespace: Option<&str>,
     file: &Path,
     progress: &Progress,
+    allowing: Allowing,
 ) -> Result<u64> {
     let destination = Destination::of(file);
-    let exported = into(&destination, user, namespace, progress).await;
+    let exported = into(&destination, user, namespace, progress, allowing).await;
     if exported.is_err() {
         destination.discard();
     }
@@ -111,6 +118,7 @@ async fn into(
     user: &UserData,
     namespace: Option<&str>,
     progress: &Progress,
+    allowing: Allowing,
 ) -> Result<u64> {
     let failed = |error: io::Error| destination.failed(&error);
     let interrupt = Interrupt::listen().await;
@@ -123,6 +131,7 @@ async fn into(
         to.write_all(lines).map_err(failed)
     });
     let exported = exported.await?;
+    allowing.check(&user.skipped(namespace).await?, "export")?;
     let file = to.into_inner().map_err(|error| failed(error.into_error()))?;
     destination.finish(&file).map_err(failed)?;
     Ok(exported)

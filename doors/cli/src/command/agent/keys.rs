@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::namespace::InNamespace;
 use super::paging::Paging;
 use super::reach::Reach;
-use super::shown;
+use super::{shown, skipped};
 use crate::failure::Result;
 use crate::output::Output;
 
@@ -47,6 +47,8 @@ pub async fn run(arguments: Arguments, reach: &Reach<'_>, output: &mut Output) -
                 }
             }
             if !pages.go_on(page.keys.len(), page.next, output)? {
+                output.flush()?;
+                skipped::tell(&user.skipped(Some(&place.namespace)).await?);
                 return Ok(());
             }
         }

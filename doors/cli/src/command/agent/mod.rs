@@ -23,6 +23,7 @@ mod search;
 mod set;
 mod settings;
 mod shown;
+mod skipped;
 mod stats;
 mod written;
 

@@ -5,7 +5,7 @@ use keyward::records::LIMIT_MAX;
 
 use super::namespace::InNamespace;
 use super::reach::Reach;
-use super::shown;
+use super::{shown, skipped};
 use crate::failure::Result;
 use crate::output::{Output, size};
 use crate::progress::Progress;
@@ -53,12 +53,13 @@ async fn tell(user: &UserData, namespace: &str, output: &mut Output) -> Result {
     let counting = Progress::working("reading", output);
     let stats = user.use_namespace(namespace)?.stats().await?;
     drop(counting);
+    skipped::tell(&stats.skipped);
     if output.json_lines() {
         output.write_all(stats.to_json().as_bytes())?;
         return writeln!(output);
     }
-    let NamespaceStats { namespace, record_count, size_bytes, agents, more_agents, updated_at } =
-        stats;
+    let NamespaceStats { namespace, record_count, size_bytes, .. } = stats;
+    let NamespaceStats { agents, more_agents, updated_at, .. } = stats;
     let mut agents = agents.iter().map(|agent| shown::key(agent)).collect::<Vec<_>>().join(", ");
     if more_agents {
         agents.push_str(", and more");

@@ -4,7 +4,7 @@ use clap::Args;
 use indicatif::HumanCount;
 use keyward::migrate::{Found, Report};
 use keyward::records::Records;
-use keyward::{Code, Data, KeyRange, Sharing};
+use keyward::{Code, Data, ErrorKind, KeyRange, Sharing};
 use serde::Serialize;
 
 use self::verdict::Verdict;
@@ -32,7 +32,8 @@ use crate::progress::Progress;
 ///
 /// --probe ends with a verdict: whether this server keeps what the engine promises, and if it does not, what that
 /// voids. Some servers acknowledge stale writes. Run it once against every new server or version, before data is
-/// entrusted to it. A store with layout=document is probed only: its index lists one user at a time.
+/// entrusted to it. A store with layout=document is probed, and its database asked for conflicts of replication, but
+/// not looked through: its index lists one user at a time.
 #[derive(Debug, Args)]
 #[command(after_help = r##"Examples:
   keyward doctor
@@ -90,15 +91,16 @@ pub async fn run(arguments: Arguments, target: &Target, output: &mut Output) -> 
             false => None,
         };
         let report = match has_layout {
-            true => None,
+            true => conflicts(&records, output).await?,
             false => {
                 let mode = Mode { schema, repair: arguments.repair };
-                Some(examine(records, mode, &store.name, &data, target, output).await?)
+                examine(records, mode, &store.name, &data, target, output).await?
             }
         };
-        left += report.as_ref().map_or(0, Report::left);
+        left += report.left();
         left += u64::from(verdict.as_ref().is_some_and(Verdict::is_negative));
-        let examined = Looked { store: &store.name, report, schema, verdict };
+        let examined = !has_layout;
+        let examined = Looked { store: &store.name, report, examined, schema, verdict };
         examined.tell(arguments.repair, output)?;
     }
     if left > 0 { Err(Failure::told(Exit::Differs)) } else { Ok(()) }
@@ -124,38 +126,57 @@ async fn examine(
     if records.store().capabilities().sharing != Sharing::Network {
         records.store().verify(&KeyRange::all()).await?;
     }
-    let entries = records.store().stats().await?.entries;
-    let progress = Progress::counted("examining", "keys", Some(entries), output);
+    let entries = match records.store().counts_by_reading() {
+        true => None,
+        false => Some(records.store().stats().await?.entries),
+    };
+    let progress = Progress::counted("examining", "keys", entries, output);
     let doctor = keyward::doctor(records, rules).await?;
     let doctor = if mode.schema { doctor } else { doctor.without_schema() };
     let doctor = doctor.repair(mode.repair).pausing(Waiting);
     Ok(doctor.run(|so_far| progress.reach(so_far.keys)).await?)
 }
 
+/// What a database with another program's layout reports itself: conflicts of replication.
+async fn conflicts(records: &Records, output: &Output) -> Result<Report> {
+    let _looking = Progress::working("looking for conflicts", output);
+    let mut report = Report::default();
+    let store = records.store();
+    if let Err(error) = store.verify(&KeyRange::all()).await {
+        if error.kind() != ErrorKind::Corrupt {
+            return Err(error.into());
+        }
+        let advice = error.advice().map(|advice| format!(". {advice}")).unwrap_or_default();
+        let (code, key) = ("damaged", store.capabilities().engine.to_owned());
+        let message = format!("{error}{advice}");
+        report.counts.insert(code, 1);
+        report.found.push(Found { code, key, message, repairable: false, repaired: false });
+    }
+    Ok(report)
+}
+
 /// What came of looking at one store.
 struct Looked<'r> {
     store: &'r str,
-    /// Nothing, if it was only probed.
-    report: Option<Report>,
+    report: Report,
+    /// Whether the whole store was looked through.
+    examined: bool,
     schema: bool,
     verdict: Option<Verdict>,
 }
 
 impl Looked<'_> {
     fn tell(&self, repair: bool, output: &mut Output) -> Result {
-        let Self { store, report, schema, verdict } = self;
+        let Self { store, report, examined, schema, verdict } = self;
         if output.json() {
-            let empty = Report::default();
-            let (examined, verdict) = (report.is_some(), verdict.as_ref());
-            let report = report.as_ref().unwrap_or(&empty);
-            let (left, schema) = (report.left(), *schema);
+            let (left, examined, schema) = (report.left(), *examined, *schema);
+            let verdict = verdict.as_ref();
             return output.write_json(&Examined { store, report, left, examined, schema, verdict });
         }
-        match report {
-            Some(report) => tell_report(report, repair, output)?,
-            None => write!(output, "{store}: not looked through (layout=document)")?,
-        }
-        if let Some(report) = report {
+        tell_report(report, repair, output)?;
+        if !examined {
+            write!(output, "{store}: not looked through (layout=document)")?;
+        } else {
             write!(output, "{store}: {} keys, ", HumanCount(report.keys))?;
             match (report.left(), report.repaired) {
                 (0, 0) => write!(output, "all well")?,

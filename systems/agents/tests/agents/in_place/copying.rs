@@ -222,9 +222,15 @@ async fn a_plan_names_what_the_target_would_refuse(place: InPlace) {
     let digits = "123456789012345678901234567890123456789";
     let deep = format!("{}{}", "[{\"a\":".repeat(12), "1".to_owned() + &"}]".repeat(12));
     let large = format!("\"{}\"", "x".repeat(limits.document_bytes_max));
+    let random = || format!("n{}", fastrand::u32(..));
     let mut values = vec![
-        ("ada", "fits".to_owned(), "1.50".to_owned()),
-        ("a:b", "k".to_owned(), "1".to_owned()),
+        ("ada", random(), "fits".to_owned(), "1.50".to_owned()),
+        ("a:b", random(), "k".to_owned(), "1".to_owned()),
+        // Some databases take no ids with slashes, or with _ at the beginning.
+        ("a/b", random(), "k".to_owned(), "1".to_owned()),
+        ("ada", "files:apache/repo".to_owned(), "k".to_owned(), "1".to_owned()),
+        ("_ada", random(), "k".to_owned(), "1".to_owned()),
+        ("__ada", random(), "k".to_owned(), "1".to_owned()),
     ];
     if knows_numbers {
         for value in [
@@ -241,18 +247,19 @@ async fn a_plan_names_what_the_target_would_refuse(place: InPlace) {
         ] {
             values.push((
                 "ada",
+                random(),
                 format!("value {}", value.len()) + value.get(..6).unwrap_or(value),
                 value.to_owned(),
             ));
         }
     }
     if large.len() < Options::default().value_bytes_max {
-        values.push(("ada", "large".to_owned(), large));
+        values.push(("ada", random(), "large".to_owned(), large));
     }
-    values.push(("ada", "k".repeat(limits.id_bytes_max), "1".to_owned()));
-    for (user, key, value) in values {
+    values.push(("ada", random(), "k".repeat(limits.id_bytes_max), "1".to_owned()));
+    for (user, namespace, key, value) in values {
         let target = place.agents().await;
-        let (source, namespace) = (source.clone(), format!("n{}", fastrand::u32(..)));
+        let source = source.clone();
         let notes = source.user(user, Actor::nobody()).use_namespace(&namespace).unwrap();
         put(&notes, &key, &value).await;
         let copy = EntryCopy::new(source, target).user(user).namespace(&namespace);

@@ -13,6 +13,7 @@ on_documents!(
     an_entry_is_made_changed_and_removed,
     metadata_is_merged_and_only_a_patch_removes,
     conditions_are_outcomes,
+    a_state_that_is_written_again_within_a_second_is_another_one,
     several_entries_are_set_read_and_removed_together,
     a_renamed_entry_keeps_what_is_known_about_it,
     a_search_and_the_statistics_go_through_the_documents,
@@ -69,6 +70,41 @@ async fn metadata_is_merged_and_only_a_patch_removes(place: InPlace) {
     assert!(notes.patch("k", patch).await.unwrap().is_accepted());
     assert_eq!(said().await, Some(Meaning::of(r#"{"version":"2.0","reviewer":"bob","n":1}"#)));
     assert_eq!(notes.get("k").await.unwrap().unwrap().as_str(), r#"{"a":1}"#);
+}
+
+async fn a_state_that_is_written_again_within_a_second_is_another_one(place: InPlace) {
+    let notes = place.namespace("default").await;
+    let reader = place.agents().await;
+    let mut versions = Vec::new();
+    for round in 0..3 {
+        for value in ["1", "2", "1"] {
+            let written = notes.set("k", set(value)).await.unwrap();
+            versions.push(written.version().unwrap().clone());
+        }
+        if round == 0 {
+            // Another process has read the first entry, and counts it after the entry was made again.
+            let reads =
+                reader.user("ada", Actor::agent("reader")).use_namespace("default").unwrap();
+            assert!(reads.get("k").await.unwrap().is_some());
+        }
+        if round < 2 {
+            assert!(notes.delete("k").await.unwrap());
+        }
+    }
+    for (n, version) in versions.iter().enumerate() {
+        assert!(!versions[..n].contains(version), "{n}: {versions:?}");
+        let current = n + 1 == versions.len();
+        let stale = set("1").expecting(Precondition::Version(version.clone()));
+        assert_eq!(notes.set("k", stale).await.unwrap().is_accepted(), current, "{n}");
+    }
+    reader.close().await.unwrap();
+    let document = place.meaning("ada:default:aw==").await;
+    assert_eq!(document.member("accessCount").unwrap().to_json(), "0");
+    // Half a minute later, there is no reason for a fraction.
+    place.clock().advance(Duration::from_secs(30));
+    put(&notes, "k", "1").await;
+    let updated = place.meaning("ada:default:aw==").await;
+    assert_eq!(updated.member("updatedAt").unwrap().text(), Some("2026-01-01T00:00:30Z"));
 }
 
 async fn conditions_are_outcomes(place: InPlace) {

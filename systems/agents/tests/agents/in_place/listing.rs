@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::{StreamExt, stream};
+use keyward_agents::{Actor, EntryCopy};
 use keyward_engine::{Code, Coded, Json};
 use keyward_records::Error as RecordsError;
 
@@ -15,6 +16,7 @@ on_documents!(
     pages_go_on_while_entries_come_and_go,
     what_a_process_does_it_lists_at_once,
     lists_of_all_users_are_refused,
+    documents_that_lists_leave_out_are_told,
 );
 
 async fn ten_thousand_and_fifty_keys_list_as_so_many(place: InPlace) {
@@ -125,4 +127,38 @@ async fn lists_of_all_users_are_refused(place: InPlace) {
     }
     let refused = RecordsError::from(store.stats().await.unwrap_err());
     assert_eq!(refused.code(), Code::Unsupported);
+}
+
+async fn documents_that_lists_leave_out_are_told(place: InPlace) {
+    let (at, other) = ("ada:default:", "ada:other:");
+    let wrong = [
+        ("just-an-id".to_owned(), entry("ada", "default", "y", "1")),
+        (format!("{at}not base64"), entry("ada", "default", "x", "1")),
+        // Its id names another key, which shows when it is read.
+        (format!("{at}bA=="), entry("ada", "default", "m", "1")),
+        (format!("{other}b"), entry("ada", "other", "b", "1")),
+        (format!("{at}aw=="), entry("ada", "default", "k", "1")),
+    ];
+    let wrong: Vec<(&str, &str)> =
+        wrong.iter().map(|(id, it)| (id.as_str(), it.as_str())).collect();
+    place.load(&wrong).await;
+    let user = place.user("ada").await;
+    assert_eq!(user.skipped(None).await.unwrap().documents, 0, "nothing was listed yet");
+    let notes = user.use_namespace("default").unwrap();
+    assert_eq!(notes.list_keys("", None, 10).await.unwrap().keys, ["k"]);
+    assert_eq!(user.skipped(Some("default")).await.unwrap().documents, 3);
+    for _ in 0..2 {
+        let stats = notes.stats().await.unwrap();
+        assert_eq!((stats.record_count, stats.skipped.documents), (1, 3));
+        let told = stats.to_json().to_string();
+        assert!(told.contains(r#""skipped":3,"lastSkipped":""#), "{told}");
+    }
+    assert_eq!(user.skipped(Some("other")).await.unwrap().documents, 0);
+    let target = place.agents().await;
+    let copy = EntryCopy::new(user.agents().clone(), target).user("ada");
+    let planned = copy.plan(|_| ()).await.unwrap();
+    assert_eq!((planned.equal, planned.skipped.documents), (1, 4));
+    assert!(planned.skipped.last_id.is_some());
+    let eve = user.agents().user("eve", Actor::nobody());
+    assert_eq!(eve.skipped(None).await.unwrap().documents, 0);
 }

@@ -6,6 +6,7 @@
 #[macro_use]
 mod place;
 
+mod cluster;
 mod copying;
 mod crashing;
 mod documents;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use keyward_engine::{
-    BoxFuture, Document, DocumentLimits, DocumentList, DocumentPage, Documents, Json, Result,
-    Swapped,
+    BoxFuture, Consistency, Document, DocumentLimits, DocumentList, DocumentPage, Documents, Json,
+    Result, Swapped,
 };
 use keyward_testkit::Meaning;
 
@@ -95,6 +95,14 @@ impl Documents for Watched {
 
     fn list<'a>(&'a self, list: &'a DocumentList) -> BoxFuture<'a, Result<DocumentPage>> {
         self.documents.list(list)
+    }
+
+    fn compare(&self) -> bool {
+        self.documents.compare()
+    }
+
+    fn consistency(&self) -> Consistency {
+        self.documents.consistency()
     }
 
     fn list_lag(&self) -> Option<Duration> {
