@@ -1,9 +1,9 @@
 //! Documents of a store with layout=document that lists leave out.
 
 use clap::Args;
+use keyward::Code;
 use keyward::agents::Skipped;
 
-use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::note;
 
@@ -23,7 +23,7 @@ impl Allowing {
             return Ok(());
         }
         let message = format!("the {outcome} is incomplete: {}", sentence(skipped));
-        Err(Failure::new(Exit::Differs, "differs", message).hint(
+        Err(Failure::new(Code::Differs, message).hint(
             "Correct these documents with the database's own tools, or pass --allow-skipped to go without them.",
         ))
     }
