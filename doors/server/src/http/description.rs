@@ -136,8 +136,13 @@ fn parameter(name: &str, place: &str, required: bool, schema: &Value) -> Value {
         // A header is text, whatever its field is.
         schema = json!({ "type": "string" });
     }
-    json!({ "name": name, "in": place, "required": required, "description": one_line(about),
-        "schema": schema })
+    let mut parameter = json!({ "name": name, "in": place, "required": required,
+        "description": one_line(about), "schema": schema });
+    if parameter["schema"]["type"] == "array" {
+        // In a query, a list is written with commas.
+        parameter["explode"] = false.into();
+    }
+    parameter
 }
 
 fn body(kind: &str, schema: &Value) -> Value {

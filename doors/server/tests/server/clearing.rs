@@ -91,7 +91,7 @@ async fn agents_entries_that_come_while_others_are_cleared_stay() {
         set(0..LATE, "z"),
         server.request(Method::DELETE, &format!("{namespace}?confirm={MANY}")),
     );
-    assert_eq!(cleared.await, json!({ "count": MANY, "deleted": MANY }));
+    assert_eq!(cleared.await, json!({ "count": MANY, "removed": MANY }));
     let left = told(200, server.get(&format!("{namespace}/keys?limit=1000"))).await;
     assert_eq!(left["items"].as_array().map(Vec::len), Some(LATE), "{left}");
 }
