@@ -18,6 +18,7 @@ use keyward::agents::SPACE;
 use keyward::rules::{Keeper, Reserved};
 use keyward::{Code, Key, KeyRange, Prefix};
 
+use crate::api::spaces::reach;
 use crate::identity::{Identity, Need, Target};
 use crate::problem::{Problem, Result};
 use crate::services::Services;
@@ -40,15 +41,23 @@ pub enum Needs<'r> {
         /// What.
         need: Need,
     },
+    /// Something in a declared space.
+    Space {
+        /// The space's name.
+        space: &'r str,
+        /// What.
+        need: Need,
+    },
 }
 
-/// Checks that a caller may make a request: the store exists, and a scope reaches it. What the request may
+/// Checks that a caller may make a request: the store or space exists, and a scope reaches it. What the request may
 /// do to a single key is checked with the key.
 pub fn check(who: &Identity, services: &Services, needs: &Needs<'_>) -> Result<()> {
     match needs {
         Needs::Store { store, need } => {
             who.require(*need, &Target::Store(&services.store(store)?.name))
         }
+        Needs::Space { space, need } => reach(who, services.stores(), space)?.require(who, *need),
     }
 }
 

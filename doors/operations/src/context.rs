@@ -1,5 +1,6 @@
 //! Who asks, and on what an operation works.
 
+use crate::api::spaces::{Reached, reach};
 use crate::authorize;
 use crate::facts::{Effect, Facts};
 use crate::idempotency::Mark;
@@ -39,6 +40,11 @@ impl Context {
     /// What the operation works on.
     pub fn services(&self) -> &Services {
         &self.services
+    }
+
+    /// A space, as the caller reaches it.
+    pub fn space(&self, name: &str) -> Result<Reached<'_>> {
+        reach(&self.who, self.services.stores(), name)
     }
 
     /// What remembers the request in the commit that does it, if it has an idempotency key.

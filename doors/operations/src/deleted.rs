@@ -1,8 +1,9 @@
-//! The response of operations that delete.
+//! The responses of operations that delete.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::api::clearing;
 use crate::operation::{Reply, Status};
 
 /// What was deleted.
@@ -32,3 +33,20 @@ impl Reply for Deleted {
         self.is_replayed
     }
 }
+
+/// What was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cleared {
+    /// How many there were.
+    pub count: usize,
+    /// How many were deleted.
+    pub deleted: usize,
+}
+
+impl From<clearing::Cleared> for Cleared {
+    fn from(cleared: clearing::Cleared) -> Self {
+        Self { count: cleared.count, deleted: cleared.removed }
+    }
+}
+
+impl Reply for Cleared {}

@@ -87,16 +87,19 @@ pub enum Body {
 pub enum Tag {
     /// Keys and values.
     Entries,
+    /// Records of declared spaces.
+    Records,
 }
 
 impl Tag {
     /// All of them, in the order in which one learns them.
-    pub const ALL: &'static [Self] = &[Self::Entries];
+    pub const ALL: &'static [Self] = &[Self::Entries, Self::Records];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Entries => "entries",
+            Self::Records => "records",
         }
     }
 
@@ -104,6 +107,10 @@ impl Tag {
     pub const fn description(self) -> &'static str {
         match self {
             Self::Entries => "Keys and JSON values of a store: read, write, list, delete.",
+            Self::Records => {
+                "Records of declared spaces: checked against their schema, kept in indexes, with \
+                 owners and history."
+            }
         }
     }
 }

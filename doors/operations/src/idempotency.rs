@@ -35,6 +35,9 @@ struct Remembered {
     told: Option<String>,
 }
 
+/// What is told about a request that found nothing to do.
+const NOTHING: &str = "nothing";
+
 /// A request that was done before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
@@ -44,6 +47,13 @@ pub struct Replay {
     pub created: bool,
     /// What else was told.
     pub told: Option<String>,
+}
+
+impl Replay {
+    /// Whether the request found nothing to do.
+    pub fn was_nothing(&self) -> bool {
+        self.told.as_deref() == Some(NOTHING)
+    }
 }
 
 impl Mark {
@@ -112,6 +122,12 @@ impl Mark {
     /// has been done.
     pub fn telling(&self, store: &Store, commit: Commit, told: &str) -> Result<Commit> {
         self.joined(store, commit, true, false, Some(told))
+    }
+
+    /// The commit that only remembers that this request found nothing to do, and is refused if it has been
+    /// done.
+    pub fn of_nothing(&self, store: &Store, commit: Commit) -> Result<Commit> {
+        self.joined(store, commit, false, false, Some(NOTHING))
     }
 
     fn joined(

@@ -72,6 +72,11 @@ pub trait Reply: Serialize + JsonSchema + Send + Sync + 'static {
         None
     }
 
+    /// The path at which what was created can be read.
+    fn location(&self) -> Option<String> {
+        None
+    }
+
     /// Whether an earlier request with the same idempotency key did it.
     fn is_replayed(&self) -> bool {
         false
@@ -88,6 +93,8 @@ pub trait Answer: Send + Sync {
     fn expires(&self) -> Option<Timestamp>;
     /// See [`Reply::value`].
     fn value(&self) -> Option<&Json>;
+    /// See [`Reply::location`].
+    fn location(&self) -> Option<String>;
     /// See [`Reply::is_replayed`].
     fn is_replayed(&self) -> bool;
     /// The response as JSON.
@@ -109,6 +116,10 @@ impl<R: Reply> Answer for R {
 
     fn value(&self) -> Option<&Json> {
         Reply::value(self)
+    }
+
+    fn location(&self) -> Option<String> {
+        Reply::location(self)
     }
 
     fn is_replayed(&self) -> bool {

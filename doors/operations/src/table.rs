@@ -4,6 +4,10 @@ use crate::entries::{
     ClearEntries, DeleteEntry, GetEntries, GetEntry, ListEntries, PatchEntry, PutEntry,
 };
 use crate::operation::Declared;
+use crate::records::{
+    ClearRecords, CreateRecord, DeleteRecord, GetRecord, GetRecords, ListRecords, PatchRecord,
+    PutRecord,
+};
 
 /// All operations, in the order in which documentation shows them.
 pub static TABLE: &[Declared] = &[
@@ -14,6 +18,14 @@ pub static TABLE: &[Declared] = &[
     Declared::of::<ListEntries>(),
     Declared::of::<ClearEntries>(),
     Declared::of::<GetEntries>(),
+    Declared::of::<GetRecord>(),
+    Declared::of::<PutRecord>(),
+    Declared::of::<PatchRecord>(),
+    Declared::of::<DeleteRecord>(),
+    Declared::of::<CreateRecord>(),
+    Declared::of::<ListRecords>(),
+    Declared::of::<ClearRecords>(),
+    Declared::of::<GetRecords>(),
 ];
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
 use keyward::locks::Ticket;
-use keyward::{Expiry, Version};
+use keyward::{Expiry, Tier, Version, records};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::de::{Error, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::api::entries::Precondition;
 use crate::problem::{Problem, Result};
@@ -51,6 +51,90 @@ impl JsonSchema for Seconds {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "integer", "minimum": 1 })
+    }
+}
+
+/// The time to live of a record: whole seconds, `never`, or `keep` for the one that it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ttl(records::Ttl);
+
+impl From<Ttl> for records::Ttl {
+    fn from(Ttl(ttl): Ttl) -> Self {
+        ttl
+    }
+}
+
+impl<'de> Deserialize<'de> for Ttl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reading;
+
+        impl Visitor<'_> for Reading {
+            type Value = Ttl;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of seconds from 1, \"never\" or \"keep\"")
+            }
+
+            fn visit_u64<E: Error>(self, seconds: u64) -> Result<Ttl, E> {
+                match seconds {
+                    0 => Err(E::invalid_value(Unexpected::Unsigned(0), &self)),
+                    seconds => Ok(Ttl(records::Ttl::After(Duration::from_secs(seconds)))),
+                }
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Ttl, E> {
+                match text {
+                    "never" => Ok(Ttl(records::Ttl::Never)),
+                    "keep" => Ok(Ttl(records::Ttl::Keep)),
+                    text => match text.parse() {
+                        Ok(seconds) => self.visit_u64(seconds),
+                        Err(_) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                    },
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Reading)
+    }
+}
+
+impl JsonSchema for Ttl {
+    fn schema_name() -> Cow<'static, str> {
+        "Ttl".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "oneOf": [
+            { "type": "integer", "minimum": 1 },
+            { "type": "string", "enum": ["never", "keep"] },
+        ] })
+    }
+}
+
+/// What a response about records is worth. With `atomic` and `recoverable`, no record that matches is missing
+/// and none is wrong; with `advisory`, both can happen for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Guarantee {
+    /// Records and their indexes change together.
+    Atomic,
+    /// Indexes follow by a protocol that recovers from crashes.
+    Recoverable,
+    /// The last writer wins, and indexes are best effort.
+    Advisory,
+}
+
+impl From<Tier> for Guarantee {
+    fn from(tier: Tier) -> Self {
+        match tier {
+            Tier::Atomic => Self::Atomic,
+            Tier::Recoverable => Self::Recoverable,
+            Tier::Advisory => Self::Advisory,
+        }
     }
 }
 

@@ -29,19 +29,23 @@ pub enum Change {
 }
 
 /// A change that was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changed {
     /// The new version, unless it was deleted.
     pub version: Option<Version>,
     /// Whether there was no record before.
     pub created: bool,
+    /// Whether there was no record to delete.
+    pub was_absent: bool,
     /// Whether it was made by an earlier request with the same idempotency key.
     pub replayed: bool,
 }
 
 impl From<Replay> for Changed {
-    fn from(Replay { version, created, .. }: Replay) -> Self {
-        Self { version, created, replayed: true }
+    fn from(replay: Replay) -> Self {
+        let was_absent = replay.was_nothing();
+        let Replay { version, created, .. } = replay;
+        Self { version, created, was_absent, replayed: true }
     }
 }
 
@@ -63,6 +67,8 @@ pub async fn change(
         return Ok(replay.into());
     }
     let tells = mark.is_some() && !matches!(change, Change::Delete);
+    // Only a deletion finds nothing to do.
+    let was_absent = matches!(change, Change::Delete);
     let mut expect = first(expected, tells);
     for _ in 0..TRIES_MAX {
         let mut space = reached.space.clone();
@@ -73,18 +79,18 @@ pub async fn change(
         }
         match (made(&space, key, change, expect.clone()).await, mark) {
             (Ok(Written::Applied { version, created }), _) => {
-                return Ok(Changed { version: Some(version), created, replayed: false });
+                return Ok(Changed { version: Some(version), created, ..Changed::default() });
             }
             (Ok(Written::Removed), _) => {
-                return Ok(Changed { version: None, created: false, replayed: false });
+                return Ok(Changed::default());
             }
             (Ok(Written::Unchanged { version }), None) => {
-                return Ok(Changed { version, created: false, replayed: false });
+                return Ok(Changed { version, was_absent, ..Changed::default() });
             }
             // Nothing was there to delete, and so nothing remembered it.
             (Ok(Written::Unchanged { version }), Some(mark)) => {
                 if remembered(reached, std::slice::from_ref(key), mark).await? {
-                    return Ok(Changed { version, created: false, replayed: false });
+                    return Ok(Changed { version, was_absent, ..Changed::default() });
                 }
             }
             (Ok(Written::Conflicted { current }), _) => {
@@ -169,7 +175,7 @@ pub(super) async fn remembered(reached: &Reached<'_>, keys: &[Key], mark: &Mark)
     for key in keys {
         commit = commit.check(key.clone(), Expect::Absent);
     }
-    let outcome = store.commit(mark.added_to(store, commit, false)?).await?;
+    let outcome = store.commit(mark.of_nothing(store, commit)?).await?;
     Ok(matches!(outcome, Outcome::Applied { .. }))
 }
 

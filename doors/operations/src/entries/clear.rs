@@ -1,13 +1,14 @@
 use keyward::Prefix;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::api::clearing::{self, Confirmation};
 use crate::authorize::Needs;
 use crate::context::Context;
+use crate::deleted::Cleared;
 use crate::facts::{Facts, Tag};
 use crate::identity::Need;
-use crate::operation::{Operation, Reply};
+use crate::operation::Operation;
 use crate::problem::Result;
 use crate::vocabulary::LockTicket;
 
@@ -32,17 +33,6 @@ pub struct ClearEntries {
     pub lock: Option<LockTicket>,
 }
 
-/// What was deleted.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Cleared {
-    /// How many there were.
-    pub count: usize,
-    /// How many were deleted.
-    pub deleted: usize,
-}
-
-impl Reply for Cleared {}
-
 impl Operation for ClearEntries {
     type Response = Cleared;
 
@@ -58,8 +48,7 @@ impl Operation for ClearEntries {
         let lock = lock.as_ref().map(|LockTicket(ticket)| ticket);
         let confirmation = Confirmation::of(dry_run, confirm);
         let (who, services) = (cx.who(), cx.services());
-        let cleared =
-            clearing::clear_entries(who, services, served, &prefix, confirmation, lock).await?;
-        Ok(Cleared { count: cleared.count, deleted: cleared.removed })
+        let cleared = clearing::clear_entries(who, services, served, &prefix, confirmation, lock);
+        Ok(cleared.await?.into())
     }
 }

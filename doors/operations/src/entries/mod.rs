@@ -13,7 +13,7 @@ use keyward::{Entry, Json, Key, Version};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use clear::{ClearEntries, Cleared};
+pub use clear::ClearEntries;
 pub use delete::DeleteEntry;
 pub use get::GetEntry;
 pub use get_many::{Entries, GetEntries};
@@ -21,8 +21,7 @@ pub use list::{ListEntries, Listed, ListedPage};
 pub use patch::PatchEntry;
 pub use put::PutEntry;
 
-use crate::api::entries::Written;
-use crate::operation::{Reply, Status};
+use crate::operation::Reply;
 
 /// An entry of a store.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -63,43 +62,5 @@ impl Reply for EntryView {
 
     fn value(&self) -> Option<&Json> {
         Some(&self.value)
-    }
-}
-
-/// What was written.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Stored {
-    /// The key.
-    pub key: Key,
-    /// The new version.
-    pub version: Version,
-    #[serde(skip)]
-    status: Status,
-    #[serde(skip)]
-    is_replayed: bool,
-}
-
-impl Stored {
-    fn new(key: Key, written: Written, status: Status) -> Self {
-        let Written { version, replayed } = written;
-        // A write that sets a key has a version; what an engine leaves out stands for none.
-        let version = version.unwrap_or_else(|| Version::parse(""));
-        Self { key, version, status, is_replayed: replayed }
-    }
-}
-
-impl Reply for Stored {
-    const STATUSES: &'static [Status] = &[Status::Done, Status::Created];
-
-    fn status(&self) -> Status {
-        self.status
-    }
-
-    fn version(&self) -> Option<&Version> {
-        Some(&self.version)
-    }
-
-    fn is_replayed(&self) -> bool {
-        self.is_replayed
     }
 }

@@ -2,7 +2,6 @@ use keyward::{Json, Key};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Stored;
 use crate::api::entries::{self, Terms};
 use crate::authorize::Needs;
 use crate::context::Context;
@@ -10,6 +9,7 @@ use crate::facts::{Body, Facts, Tag};
 use crate::identity::Need;
 use crate::operation::{Operation, Status};
 use crate::problem::Result;
+use crate::stored::Stored;
 use crate::vocabulary::{IfVersion, LockTicket, precondition};
 
 /// Merges a part into an entry (JSON Merge Patch, RFC 7396). A key that is not set is set to the part.
@@ -52,6 +52,6 @@ impl Operation for PatchEntry {
         };
         let served = cx.services().store(&store)?;
         let written = entries::patch(cx.who(), served, &key, patch, &terms).await?;
-        Ok(Stored::new(key, written, Status::Done))
+        Ok(Stored::new(key, written.version, Status::Done, written.replayed))
     }
 }

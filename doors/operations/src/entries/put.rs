@@ -2,7 +2,6 @@ use keyward::{Expiry, Json, Key, Put};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Stored;
 use crate::api::entries::{self, Precondition, Terms};
 use crate::authorize::Needs;
 use crate::context::Context;
@@ -10,6 +9,7 @@ use crate::facts::{Body, Facts, Tag};
 use crate::identity::Need;
 use crate::operation::{Operation, Status};
 use crate::problem::Result;
+use crate::stored::Stored;
 use crate::vocabulary::{IfVersion, LockTicket, Seconds, precondition};
 
 /// Sets a key to a value. Replaces the value, the metadata and the time to live.
@@ -61,6 +61,6 @@ impl Operation for PutEntry {
             Precondition::Absent => Status::Created,
             _ => Status::Done,
         };
-        Ok(Stored::new(key, written, status))
+        Ok(Stored::new(key, written.version, status, written.replayed))
     }
 }

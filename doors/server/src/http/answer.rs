@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use keyward::{Code, Key, Version};
+use keyward_operations::location::path;
 
 use super::conditional::{etag, is_known};
 use super::text::Object;
@@ -86,35 +87,16 @@ pub(crate) fn changed(key: &Key, done: Changed) -> Answered {
     written(status, &key.to_string(), &Written { version, replayed })
 }
 
-/// The header that says where a record is.
-pub(crate) fn location(space: &str, key: &Key) -> Result<(HeaderName, HeaderValue)> {
-    located(&["v1", "spaces", space, "records", &key.to_string()])
-}
-
 /// The header that says where something is.
 pub(crate) fn located(segments: &[&str]) -> Result<(HeaderName, HeaderValue)> {
-    let mut path = String::new();
-    for segment in segments {
-        path.push('/');
-        path.push_str(&path_segment(segment));
-    }
+    location(path(segments.iter().copied()))
+}
+
+/// The header with a path that is percent-encoded already.
+pub(crate) fn location(path: String) -> Result<(HeaderName, HeaderValue)> {
     let value = HeaderValue::try_from(path)
         .map_err(|_| Problem::new(Code::Internal, "this key cannot stand in a path"))?;
     Ok((header::LOCATION, value))
-}
-
-/// A segment of a path, percent-encoded; colons may stand in one as they are.
-pub(crate) fn path_segment(text: &str) -> String {
-    let mut path = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            byte if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) => {
-                path.push(char::from(byte));
-            }
-            byte => path.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    path
 }
 
 /// Says in an answer whether an earlier request did it.

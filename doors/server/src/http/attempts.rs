@@ -11,9 +11,9 @@ use utoipa_axum::routes;
 
 use super::answer::{empty, json};
 use super::claims::millis;
+use super::entries::stored;
 use super::messages::time;
 use super::queues::{OutcomeBody, told};
-use super::records::stored;
 use super::request::{At, Content};
 use super::text::Object;
 use keyward::Code;

@@ -1,9 +1,12 @@
-//! Several records at once: `/v1/spaces/{space}/batch` and `/v1/spaces/{space}/get`.
+//! Several changes of records at once: `/v1/spaces/{space}/batch`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use keyward::records::{Operation, Precondition, Space};
+use keyward::records::{Draft, Merge, Operation, Precondition, Space};
 use keyward::{Code, Version};
+use keyward_operations::records::{ArrayRule, draft};
+use keyward_operations::values::Values;
+use keyward_operations::vocabulary::Ttl;
 use serde::Deserialize;
 use serde_json::json as value;
 use serde_json::value::RawValue;
@@ -12,22 +15,20 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{json, mark_replayed};
-use super::entries::PAGE_MAX;
-use super::records::{ArrayRule, draft, merge, stored};
+use super::entries::{PAGE_MAX, stored};
+use super::questions::field;
 use super::request::{At, Content, key};
 use super::stores::tier;
-use super::text::{self, Object, quoted};
-use super::ttl::TtlText;
-use super::variables::{Values, bindings};
+use super::text::{Object, quoted};
+use crate::api::batches;
 use crate::api::spaces::reach;
-use crate::api::{batches, queries};
 use crate::app::App;
 use crate::http::problem::{Answered, ProblemAnswers};
 use crate::http::request::Authenticated;
 use crate::problem::{Problem, Result};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(batch)).routes(routes!(get_many))
+    OpenApiRouter::new().routes(routes!(batch))
 }
 
 /// Changes of several records.
@@ -82,7 +83,7 @@ struct RecordPut<'b> {
     metadata: Option<&'b RawValue>,
     /// For how many seconds the record shall live, or `never`, or `keep`.
     #[schema(value_type = Option<String>)]
-    ttl: Option<TtlText>,
+    ttl: Option<Ttl>,
     /// The version it must have; `*`, if it must only be there.
     if_match: Option<String>,
 }
@@ -103,7 +104,7 @@ struct RecordCreate<'b> {
     metadata: Option<&'b RawValue>,
     /// For how many seconds the record shall live, or `never`.
     #[schema(value_type = Option<String>)]
-    ttl: Option<TtlText>,
+    ttl: Option<Ttl>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -120,7 +121,7 @@ struct RecordMerge<'b> {
     value: &'b RawValue,
     /// What becomes of an array that meets an array.
     #[serde(default)]
-    #[schema(inline)]
+    #[schema(value_type = String)]
     arrays: ArrayRule,
     /// Fields that stay as they are if they are there.
     #[serde(default)]
@@ -145,18 +146,20 @@ impl OperationBody<'_> {
     fn operation(&self, space: &Space) -> Result<Operation> {
         Ok(match self {
             Self::Put(put) => {
-                let draft = draft(put.value, put.metadata, put.ttl)?;
+                let draft = drafted(put.value, put.metadata, put.ttl)?;
                 let expect = expected(put.if_match.as_deref());
                 Operation::Put(target(space, &put.key, &put.values)?, draft.expecting(expect))
             }
             Self::Create(create) => {
-                let draft = draft(create.value, create.metadata, create.ttl)?;
+                let draft = drafted(create.value, create.metadata, create.ttl)?;
                 let draft = draft.expecting(Precondition::Absent);
                 Operation::Put(target(space, &create.key, &create.values)?, draft)
             }
             Self::Merge(part) => {
-                let preserve = part.preserve.iter().map(String::as_str);
-                let merge = merge(stored(part.value)?, part.arrays, preserve)?;
+                let preserve = part.preserve.iter().map(|name| field(name));
+                let preserve = preserve.collect::<Result<_>>()?;
+                let patch = stored(part.value)?;
+                let merge = Merge { patch, arrays: part.arrays.into(), preserve };
                 let expect = expected(part.if_match.as_deref());
                 Operation::Merge(target(space, &part.key, &part.values)?, merge, expect)
             }
@@ -168,10 +171,14 @@ impl OperationBody<'_> {
     }
 }
 
+fn drafted(value: &RawValue, metadata: Option<&RawValue>, ttl: Option<Ttl>) -> Result<Draft> {
+    Ok(draft(stored(value)?, metadata.map(stored).transpose()?, ttl))
+}
+
 fn target(space: &Space, text: &Option<String>, values: &Option<Values>) -> Result<keyward::Key> {
     match (text, values) {
         (Some(text), None) => key(text),
-        (None, Some(values)) => Ok(space.key(bindings(&space.declaration().key, values)?)?),
+        (None, Some(values)) => Ok(space.key(values.bindings(&space.declaration().key)?)?),
         _ => Err(Problem::invalid("an operation has a key, or the values of its variables")),
     }
 }
@@ -262,57 +269,4 @@ async fn batch(
 fn result(version: Option<&Version>) -> String {
     let version = version.map_or("null".to_owned(), |version| quoted(&version.to_string()));
     Object::new().raw("version", &version).finish()
-}
-
-/// Keys of records to read.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct RecordKeysBody {
-    /// Up to 1000.
-    #[schema(max_items = 1000)]
-    keys: Vec<String>,
-}
-
-/// Some records.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes what is written as text")]
-struct RecordsBody {
-    /// In the order of the keys; null, where there is none.
-    records: Vec<Option<serde_json::Value>>,
-    /// What the store's engine makes of it.
-    guarantee: String,
-}
-
-/// Reads several records.
-#[utoipa::path(
-    post,
-    path = "/v1/spaces/{space}/get",
-    tag = "records",
-    params(("space" = String, Path, description = "The name of a space")),
-    request_body = RecordKeysBody,
-    responses((status = 200, description = "The records", body = RecordsBody), ProblemAnswers),
-)]
-async fn get_many(
-    State(app): State<App>,
-    Authenticated(who): Authenticated,
-    At(space): At<String>,
-    content: Content,
-) -> Answered {
-    let reached = reach(&who, app.stores(), &space)?;
-    let asked: RecordKeysBody = content.read()?;
-    if asked.keys.len() > PAGE_MAX {
-        let detail = format!("up to {PAGE_MAX} records are read at once, not {}", asked.keys.len());
-        return Err(Problem::new(Code::LimitExceeded, detail)
-            .hint("Ask for some of them at a time.")
-            .into());
-    }
-    let keys = asked.keys.iter().map(|text| key(text)).collect::<Result<Vec<_>>>()?;
-    let records = queries::get_many(&who, &app, &reached, keys).await?;
-    let records = records.iter().map(|record| match record {
-        Some(record) => text::record(record).finish(),
-        None => "null".to_owned(),
-    });
-    let text =
-        Object::new().list("records", records).text("guarantee", tier(reached.space.guarantee()));
-    Ok(json(StatusCode::OK, text.finish()))
 }

@@ -138,10 +138,14 @@ fn parameter(name: &str, place: &str, required: bool, schema: &Value) -> Value {
     }
     let mut parameter =
         json!({ "name": name, "in": place, "required": required, "description": one_line(about) });
-    match schema["type"] == "object" {
-        // In a query, an object is JSON.
-        true => parameter["content"] = json!({ "application/json": { "schema": schema } }),
-        false => parameter["schema"] = schema,
+    let kind = schema["type"].as_str().unwrap_or_default();
+    // In a query, a list is written with commas, and an object as JSON.
+    if kind == "array" {
+        parameter["explode"] = false.into();
+    }
+    match kind {
+        "object" => parameter["content"] = json!({ "application/json": { "schema": schema } }),
+        _ => parameter["schema"] = schema,
     }
     parameter
 }

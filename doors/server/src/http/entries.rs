@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use keyward::{Expiry, Json, Put};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -13,29 +12,20 @@ use crate::problem::{Problem, Result};
 pub(crate) const PAGE_MAX: usize = 1_000;
 const PAGE_DEFAULT: usize = 100;
 
-/// How an entry is shown or given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum View {
-    /// The value alone; what else there is to say is in headers.
-    #[default]
-    Value,
-    /// An object with the value, its metadata, its version and its end.
-    Entry,
-}
-
 /// What is to be put, as a client gives it.
 pub(crate) fn drafted(
     value: &RawValue,
     metadata: Option<&RawValue>,
     ttl: Option<u64>,
 ) -> Result<Put> {
-    let parse = |raw: &RawValue| {
-        Json::parse(raw.get().to_owned()).map_err(|error| Problem::invalid(error.to_string()))
-    };
-    let mut put = Put::new(parse(value)?);
-    put.metadata = metadata.map(parse).transpose()?;
+    let mut put = Put::new(stored(value)?);
+    put.metadata = metadata.map(stored).transpose()?;
     expiring(put, ttl)
+}
+
+/// JSON that is to be stored.
+pub(crate) fn stored(raw: &RawValue) -> Result<Json> {
+    Json::parse(raw.get().to_owned()).map_err(|error| Problem::invalid(error.to_string()))
 }
 
 fn expiring(put: Put, ttl: Option<u64>) -> Result<Put> {

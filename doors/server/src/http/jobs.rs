@@ -13,10 +13,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{json, located, mark_replayed};
+use super::entries::stored;
 use super::event_stream::{answer, event, problem_event};
 use super::messages::time;
 use super::queues::{OutcomeBody, PageParameters, told};
-use super::records::stored;
 use super::request::{At, Content, Parameters};
 use super::text::Object;
 use super::watch::{Open, over};

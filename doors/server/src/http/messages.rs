@@ -14,8 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{empty, json, mark_replayed};
-use super::entries::page_limit;
-use super::records::stored;
+use super::entries::{page_limit, stored};
 use super::request::{At, Content, Parameters};
 use super::text::Object;
 use crate::api::messages::{self, Draft};

@@ -9,7 +9,6 @@ mod batches;
 mod body;
 mod cache;
 mod claims;
-mod clearing;
 mod commits;
 mod conditional;
 pub(crate) mod content_type;
@@ -37,7 +36,6 @@ pub(crate) mod problem;
 pub(crate) mod questions;
 pub(crate) mod queues;
 mod raw;
-pub(crate) mod records;
 pub(crate) mod registries;
 pub(crate) mod request;
 mod schema;
@@ -46,10 +44,8 @@ pub(crate) mod spaces;
 pub(crate) mod stores;
 pub(crate) mod text;
 pub(crate) mod ticket;
-pub(crate) mod ttl;
 mod unread;
 mod users;
-pub(crate) mod variables;
 pub(crate) mod watch;
 mod work_time;
 
@@ -93,7 +89,6 @@ fn described() -> (Router<App>, Router<App>, Value) {
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(spaces::routes())
-        .merge(records::routes())
         .merge(batches::routes())
         .merge(questions::routes())
         .merge(places::routes())

@@ -23,7 +23,7 @@ use keyward_operations::facts::{Body as BodyIs, Effect, Facts, Method};
 use keyward_operations::input::{Input, Part};
 use keyward_operations::operation::{Answer, Declared, Status};
 
-use super::answer::{empty, json, mark_replayed};
+use super::answer::{empty, json, location, mark_replayed};
 use super::conditional::{Tags, etag, is_known, tags};
 use super::content_type;
 use super::problem::Answered;
@@ -198,6 +198,10 @@ fn shown(
         && let Ok(value) = HeaderValue::try_from(moment_text(expires))
     {
         response.headers_mut().insert(EXPIRES, value);
+    }
+    if let Some(path) = answer.location() {
+        let (name, value) = location(path)?;
+        response.headers_mut().insert(name, value);
     }
     mark_replayed(&mut response, answer.is_replayed());
     Ok(response)

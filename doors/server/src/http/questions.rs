@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use keyward::records::{Answer, Bound, By, Filter, Query, Span};
 use keyward::schema::FieldPath;
 use keyward::{Order, Pattern};
+use keyward_operations::values::Values;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -17,7 +18,6 @@ use super::entries::page_limit;
 use super::request::{At, Content};
 use super::stores::tier;
 use super::text::{self, Object};
-use super::variables::{Values, bindings};
 use crate::api::queries;
 use crate::api::spaces::reach;
 use crate::app::App;
@@ -106,7 +106,7 @@ impl QuestionBody<'_> {
                     "equal, from, to, above, below and prefix ask an index, and none is named",
                 ));
             }
-            (None, Some(values)) => Query::key(bindings(pattern, values)?),
+            (None, Some(values)) => Query::key(values.bindings(pattern)?),
             (None, None) => Query::key(keyward::Bindings::new()),
         };
         query.owner = self.owner;

@@ -154,12 +154,6 @@ impl Content {
         stored(self.bytes.clone())
     }
 
-    /// The body as a JSON Merge Patch.
-    pub fn merge_patch(&self) -> Result<Json> {
-        self.require_type(&["application/merge-patch+json", "application/json"])?;
-        stored(self.bytes.clone())
-    }
-
     /// The body as something that is understood here.
     pub fn read<'b, T: serde::Deserialize<'b>>(&'b self) -> Result<T> {
         self.require_type(&["application/json"])?;

@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 
 use axum::body::Bytes;
+use keyward_operations::input::Input;
 use rmcp::model::JsonObject;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::problem::{Problem, Result};
@@ -89,6 +91,16 @@ impl Arguments {
         let given: BTreeMap<_, _> = self.0.iter().filter(|(_, raw)| raw.get() != "null").collect();
         // Texts and JSON always serialize.
         serde_json::to_string(&given).unwrap_or_default()
+    }
+
+    /// The arguments as the fields of an operation. Those that are null are left out.
+    pub fn request<T: DeserializeOwned>(&self) -> Result<T> {
+        let text = self.text();
+        let mut input = Input::default();
+        input.push_members(text.as_bytes())?;
+        input.read().map_err(|problem| {
+            problem.hint("Look at the tool's input schema, and call it again; nothing was done.")
+        })
     }
 
     /// Refuses arguments that nothing took.

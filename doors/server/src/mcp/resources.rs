@@ -3,6 +3,7 @@
 use keyward::agents::Keys;
 use keyward::records::Listing;
 use keyward::{Bindings, Code, Key};
+use keyward_operations::records::RecordPage;
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
@@ -18,7 +19,6 @@ use crate::api::registries::policies;
 use crate::api::spaces::{self, Reached, reach};
 use crate::app::App;
 use crate::auth::Identity;
-use crate::http::records::keys;
 use crate::http::spaces::one;
 use crate::http::text;
 use crate::problem::{Problem, Result};
@@ -176,7 +176,7 @@ async fn contents(
             let reached = reached(app, who, store, space)?;
             let listing = Listing::new(Bindings::new()).limit(KEYS_MAX);
             let listed = queries::list(who, app, &reached, listing).await?;
-            (keys(&listed, reached.space.guarantee()), JSON, 0)
+            (text::told(&RecordPage::new(listed, reached.space.guarantee()))?, JSON, 0)
         }
         Address::Record { store, space, key } => {
             let reached = reached(app, who, store, space)?;

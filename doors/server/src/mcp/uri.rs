@@ -8,7 +8,7 @@
 use data_encoding::HEXLOWER_PERMISSIVE;
 use keyward::Key;
 
-use crate::http::answer::path_segment;
+use keyward_operations::location::path_segment;
 
 const SCHEME: &str = "keyward://";
 /// The longest address that is looked at.

@@ -23,7 +23,7 @@ async fn what_is_put_is_read_back_with_its_version() {
     let again = answered(200, server.put(NOTE, r#"{"title":"ho"}"#)).await;
     assert_ne!(etag(&again), version);
     answered(204, server.request(Method::DELETE, NOTE)).await;
-    answered(204, server.request(Method::DELETE, NOTE)).await;
+    refused(404, "not-found", server.request(Method::DELETE, NOTE)).await;
     refused(404, "not-found", server.get(NOTE)).await;
     refused(400, "invalid", server.get(&format!("{NOTE}?vew=entry"))).await;
 }

@@ -49,10 +49,10 @@ where
         }
         match make(namespace, expect.clone()).await {
             Ok(Written::Applied { version, created }) => {
-                return Ok(Changed { version: Some(version), created, replayed: false });
+                return Ok(Changed { version: Some(version), created, ..Changed::default() });
             }
             Ok(Written::Unchanged { version: Some(version) }) => {
-                return Ok(Changed { version: Some(version), created: false, replayed: false });
+                return Ok(Changed { version: Some(version), ..Changed::default() });
             }
             Ok(Written::Unchanged { version: None } | Written::Removed) => {
                 return Err(missing(key));

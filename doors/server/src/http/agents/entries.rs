@@ -11,8 +11,7 @@ use utoipa_axum::routes;
 
 use super::super::answer::{empty, json, mark_replayed};
 use super::super::conditional::{is_known, precondition};
-use super::super::entries::page_limit;
-use super::super::records::stored as stored_json;
+use super::super::entries::{page_limit, stored as stored_json};
 use super::super::request::{At, Content, Parameters, Roomy};
 use super::super::text::{Object, quoted};
 use super::document::{AgentDocuments, AgentNames, AgentStored, described, shown, stored};

@@ -16,7 +16,7 @@ use crate::api::agreements::pages::{self, Said};
 use crate::api::agreements::reach;
 use crate::app::App;
 use crate::auth::{Identity, Need};
-use crate::http::answer::{empty, harmless, json, path_segment};
+use crate::http::answer::{empty, harmless, json};
 use crate::http::content_type;
 use crate::http::problem::{Answered, ProblemAnswers};
 use crate::http::request::Authenticated;
@@ -24,6 +24,7 @@ use crate::http::request::{At, Parameters, whole};
 use crate::http::text::told;
 use crate::problem::{Problem, Result};
 use crate::shares::{Holder, Place};
+use keyward_operations::location::path_segment;
 
 /// How much of an attachment is handed over at once.
 const PIECE_BYTES: usize = 256 * 1024;

@@ -1,7 +1,13 @@
 //! Records of the declared spaces.
 
+use keyward::records::Merge;
 use keyward::schema::{IndexKind, Ownership, Space as Declaration};
 use keyward::{Bindings, Code, Key, Version};
+use keyward_operations::context::Context;
+use keyward_operations::operation::Operation;
+use keyward_operations::records::{ListRecords, draft};
+use keyward_operations::values::{Values, leading};
+use keyward_operations::vocabulary::Ttl;
 use rmcp::model::Tool;
 use serde_json::value::RawValue;
 
@@ -12,15 +18,11 @@ use crate::api::records::{self, Change, Changed};
 use crate::api::spaces::{self, Reached, reach};
 use crate::app::App;
 use crate::auth::{Identity, Need};
+use crate::http::entries::stored;
 use crate::http::places::{NearBody, neighbours};
 use crate::http::questions::{QuestionBody, page};
-use crate::http::records::{
-    ArrayRule, RecordListParameters, draft, keys as page_of_keys, merge, stored,
-};
 use crate::http::request::{key, prefix};
-use crate::http::text::{self, Object};
-use crate::http::ttl::TtlText;
-use crate::http::variables::{Values, bindings, leading};
+use crate::http::text::{self, Object, told};
 use crate::mcp::arguments::{Arguments, read};
 use crate::mcp::confirm::Ask;
 use crate::problem::{Problem, Result};
@@ -80,7 +82,7 @@ fn key_of(reached: &Reached<'_>, arguments: &mut Arguments) -> Result<Key> {
     match (arguments.take_text("key")?, values) {
         (Some(text), None) => key(&text),
         (None, Some(values)) => {
-            Ok(reached.space.key(bindings(&reached.space.declaration().key, &values)?)?)
+            Ok(reached.space.key(values.bindings(&reached.space.declaration().key)?)?)
         }
         (None, None) => {
             let pattern = &reached.space.declaration().key;
@@ -118,7 +120,7 @@ pub(super) async fn save(call: &Call) -> Result<Done> {
     let key = key_of(&reached, &mut arguments)?;
     let expected = precondition(&mut arguments)?;
     let merges = arguments.take::<bool>("merge")?.unwrap_or(false);
-    let ttl = arguments.take::<TtlText>("ttl")?;
+    let ttl = arguments.take::<Ttl>("ttl")?;
     let metadata = arguments.take_raw("metadata");
     let value = arguments.take_raw("value").ok_or_else(|| {
         Problem::invalid("the argument value is missing")
@@ -131,8 +133,11 @@ pub(super) async fn save(call: &Call) -> Result<Done> {
             return Err(Problem::invalid("with merge, metadata and end stay as they are")
                 .hint("Leave out metadata and ttl, or merge."));
         }
-        true => Change::Merge(merge(stored(&value)?, ArrayRule::Replace, [])?),
-        false => Change::Put(draft(&value, metadata.as_deref(), ttl)?),
+        true => Change::Merge(Merge::new(stored(&value)?)),
+        false => {
+            let metadata = metadata.as_deref().map(stored).transpose()?;
+            Change::Put(draft(stored(&value)?, metadata, ttl))
+        }
     };
     let done = records::change(&call.who, &reached, &key, &change, &expected, None).await?;
     let Changed { version, created, .. } = done;
@@ -166,13 +171,14 @@ pub(super) async fn get(call: &Call) -> Result<Done> {
 }
 
 pub(super) async fn list(call: &Call) -> Result<Done> {
-    let mut arguments = call.arguments.clone();
-    let reached = space(call, &mut arguments)?;
-    let text = arguments.text();
-    let asked: RecordListParameters = read(&text)?;
-    let listing = asked.listing(&reached.space.declaration().key)?;
-    let listed = queries::list(&call.who, &call.app, &reached, listing).await?;
-    Ok(Done::Told(page_of_keys(&listed, reached.space.guarantee())))
+    run::<ListRecords>(call).await
+}
+
+/// Runs an operation whose fields the arguments are.
+async fn run<O: Operation>(call: &Call) -> Result<Done> {
+    let request: O = call.arguments.request()?;
+    let cx = Context::new(call.who.clone(), call.app.services().clone());
+    Ok(Done::Told(told(&cx.run(request).await?)?))
 }
 
 pub(super) async fn query(call: &Call) -> Result<Done> {
@@ -205,9 +211,8 @@ pub(super) async fn delete(call: &Call) -> Result<Done> {
             let expected = version_condition(&mut arguments)?;
             arguments.finish()?;
             let change = Change::Delete;
-            let there = reached.space.get(&key).await?.is_some();
-            records::change(&call.who, &reached, &key, &change, &expected, None).await?;
-            usize::from(there)
+            let done = records::change(&call.who, &reached, &key, &change, &expected, None).await?;
+            usize::from(!done.was_absent)
         }
         Some(below) => {
             arguments.finish()?;

@@ -3,38 +3,45 @@
 use std::collections::BTreeMap;
 
 use keyward::{Bindings, Code, Pattern, Prefix, SegmentType, SegmentValue, Variable};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::problem::{Problem, Result};
 
-/// By the names of the variables: texts, numbers, times as RFC 3339 text.
-pub(crate) type Values = BTreeMap<String, Value>;
+/// The values of a key's variables by their names: texts, numbers, times as RFC 3339 text.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Values(BTreeMap<String, Value>);
 
-/// The values that a pattern's keys are made of.
-pub(crate) fn bindings(pattern: &Pattern, values: &Values) -> Result<Bindings> {
-    let mut bound = Bindings::new();
-    for (name, given) in values {
-        let Some(variable) = pattern.variables().find(|variable| variable.name == *name) else {
-            return Err(mismatch(pattern, format!("there is no variable called {name:?}")));
-        };
-        let text = match given {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) if variable.kind == SegmentType::U64 => Some(number.to_string()),
-            _ => None,
-        };
-        let Some(value) = text.and_then(|text| read(variable, &text)) else {
-            return Err(mismatch(
-                pattern,
-                format!("{name} takes {}, and {given} is none", variable.kind),
-            ));
-        };
-        bound = bound.with(name, value);
+impl Values {
+    /// What a pattern's keys are built from.
+    pub fn bindings(&self, pattern: &Pattern) -> Result<Bindings> {
+        let mut bound = Bindings::new();
+        for (name, given) in &self.0 {
+            let Some(variable) = pattern.variables().find(|variable| variable.name == *name) else {
+                return Err(mismatch(pattern, format!("there is no variable called {name:?}")));
+            };
+            let text = match given {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) if variable.kind == SegmentType::U64 => {
+                    Some(number.to_string())
+                }
+                _ => None,
+            };
+            let Some(value) = text.and_then(|text| read(variable, &text)) else {
+                let detail = format!("{name} must be {}, not {given}", variable.kind);
+                return Err(mismatch(pattern, detail));
+            };
+            bound = bound.with(name, value);
+        }
+        Ok(bound)
     }
-    Ok(bound)
 }
 
 /// The values of the leading variables that stand in a prefix of keys of a pattern.
-pub(crate) fn leading(pattern: &Pattern, prefix: &Prefix) -> Result<Bindings> {
+pub fn leading(pattern: &Pattern, prefix: &Prefix) -> Result<Bindings> {
     let outside = || mismatch(pattern, format!("no key below {prefix} belongs to the space"));
     let given: Vec<String> = prefix.segments().map(|it| it.into_owned()).collect();
     let mut values = Bindings::new();
@@ -69,7 +76,8 @@ fn read(variable: &Variable, text: &str) -> Option<SegmentValue> {
 }
 
 fn mismatch(pattern: &Pattern, detail: String) -> Problem {
-    Problem::new(Code::KeyMismatch, detail).hint(format!("The keys of this space are {pattern}."))
+    Problem::new(Code::KeyMismatch, detail)
+        .hint(format!("The keys of this space have the form {pattern}."))
 }
 
 #[cfg(test)]
@@ -115,7 +123,7 @@ mod tests {
     #[test]
     fn values_are_read_as_their_variable_says() {
         let pattern = Pattern::parse(LOG).unwrap();
-        let read = |json: &str| bindings(&pattern, &serde_json::from_str(json).unwrap());
+        let read = |json: &str| serde_json::from_str::<Values>(json).unwrap().bindings(&pattern);
         let values = read(r#"{"app":"a:b","n":18446744073709551615,"at":"2026-01-01T00:00:00Z"}"#);
         assert_eq!(
             pattern.build(&values.unwrap()).unwrap().to_string(),
