@@ -1,31 +1,55 @@
 //! Every operation of the table: described, refused without its scope, closed to other users.
 
 use keyward_operations::TABLE;
-use keyward_operations::facts::{Body, Effect};
+use keyward_operations::facts::{Body, Effect, Tag};
 use keyward_operations::operation::Declared;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::fixture::{Made, Running, answered, refused, told};
+use crate::fixture::{Made, Running, refused, told};
+
+const SCHEMA: &str = r#"
+[stores.main]
+url = "memory:"
+
+[spaces.notes]
+key = "user:{user}:notes:{note}"
+ownership = "user"
+"#;
+
+/// A key of a user that an operation can be about: of an entry, or of a record of the space notes.
+fn key_of(row: &Declared, user: &str) -> String {
+    match row.facts.tag {
+        Tag::Records => format!("user:{user}:notes:n"),
+        Tag::Entries => format!("user:{user}:n"),
+    }
+}
 
 /// A request of an operation that is about a key.
 fn sample(server: &Running, row: &Declared, key: &str, query: &str) -> RequestBuilder {
     let facts = &row.facts;
     let encoded = key.replace('%', "%25");
-    let path = facts.path.replace("{store}", "main").replace("{key}", &encoded);
+    let path = facts.path.replace("{store}", "main").replace("{space}", "notes");
+    let path = path.replace("{key}", &encoded);
     assert!(!path.contains('{'), "say here what stands in {path}");
+    // What lies below the key, or beside a record's.
+    let below = encoded.strip_suffix(":n").unwrap_or(&encoded);
     let prefix = match facts.id {
-        "list_entries" | "clear_entries" => format!("prefix={encoded}:&"),
+        "list_entries" | "clear_entries" | "list_records" | "clear_records" => {
+            format!("prefix={below}:&")
+        }
         _ => String::new(),
     };
     let method = Method::from_bytes(facts.method.name().as_bytes()).unwrap();
     let request = server.request(method, &format!("{path}?{prefix}{query}"));
+    let user = key.split(':').nth(1).unwrap_or_default();
     let body = match facts.body {
         Body::None => return request,
         Body::Whole(_) => json!(7),
         Body::MergePatch(_) => json!({ "n": 7 }),
         Body::Fields => match facts.id {
-            "get_entries" => json!({ "keys": [key] }),
+            "get_entries" | "get_records" => json!({ "keys": [key] }),
+            "create_record" => json!({ "values": { "user": user, "note": "n" }, "value": 7 }),
             id => panic!("say here what the body of {id} is"),
         },
     };
@@ -50,48 +74,65 @@ fn every_operation_is_described_under_its_name() {
 
 #[tokio::test]
 async fn every_operation_needs_a_credential_and_its_scope() {
-    let server = Running::new().await;
+    let server = Running::with_schema(SCHEMA).await;
     let admin = server.admin().await;
     let scoped = async |scope: &str| -> Made {
         server.key(&admin, &json!({ "name": scope, "scopes": [scope] })).await
     };
     let (other, reader) = (scoped("write:store/other").await, scoped("read:store/main").await);
     for row in TABLE {
-        refused(401, "unauthenticated", sample(&server, row, "a:b", "")).await;
-        let asked = sample(&server, row, "a:b", "").bearer_auth(&other.secret);
-        refused(403, "forbidden", asked).await;
-        let asked = sample(&server, row, "a:b", "").bearer_auth(&reader.secret);
+        let ask = || sample(&server, row, &key_of(row, "ada"), "");
+        refused(401, "unauthenticated", ask()).await;
+        match row.facts.tag {
+            Tag::Entries => refused(403, "forbidden", ask().bearer_auth(&other.secret)).await,
+            // A space that no scope reaches is not shown to be there.
+            Tag::Records => refused(404, "unknown-space", ask().bearer_auth(&other.secret)).await,
+        };
         match row.facts.effect {
-            Effect::Reads => assert_ne!(asked.send().await.unwrap().status(), 403),
-            _ => drop(refused(403, "forbidden", asked).await),
+            Effect::Reads => {
+                let answer = ask().bearer_auth(&reader.secret).send().await.unwrap();
+                assert!([200, 404].contains(&answer.status().as_u16()), "{}", row.facts.id);
+            }
+            _ => drop(refused(403, "forbidden", ask().bearer_auth(&reader.secret)).await),
         }
     }
 }
 
 #[tokio::test]
 async fn no_operation_reaches_another_users_keys() {
-    let server = Running::new().await;
+    let server = Running::with_schema(SCHEMA).await;
     let admin = server.admin().await;
     let eve = json!({ "name": "eve", "user": "eve", "scopes": ["write:*"] });
     let eve = server.key(&admin, &eve).await;
-    let secret = "/v1/stores/main/entries/user:ada:n";
-    answered(200, server.put(secret, "\"ada's\"").bearer_auth(&admin.secret)).await;
+    let secrets =
+        ["/v1/stores/main/entries/user:ada:n", "/v1/spaces/notes/records/user:ada:notes:n"];
+    for secret in secrets {
+        answered_well(server.put(secret, "\"ada's\"").bearer_auth(&admin.secret)).await;
+    }
     for row in TABLE {
-        for key in ["user:ada:n", "user:ada", "user:eve%3Aada:n", "other:eve"] {
-            let asked = sample(&server, row, key, "").bearer_auth(&eve.secret);
+        for user in ["ada", "eve%3Aada", "eve%2Fada", "EVE"] {
+            let asked = sample(&server, row, &key_of(row, user), "").bearer_auth(&eve.secret);
             let problem = refused(403, "forbidden", asked).await;
             assert!(!problem.to_string().contains("ada's"), "{problem}");
         }
     }
-    let kept = told(200, server.get(secret).bearer_auth(&admin.secret)).await;
-    assert_eq!(kept, json!("ada's"));
+    for secret in secrets {
+        let kept = told(200, server.get(secret).bearer_auth(&admin.secret)).await;
+        assert_eq!(kept, json!("ada's"));
+    }
+}
+
+async fn answered_well(request: RequestBuilder) {
+    let answer = request.send().await.unwrap();
+    assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
 }
 
 #[tokio::test]
 async fn no_operation_takes_a_parameter_that_it_does_not_have() {
-    let server = Running::new().await;
+    let server = Running::with_schema(SCHEMA).await;
     for row in TABLE {
-        let problem = refused(400, "invalid", sample(&server, row, "a:b", "lmit=1")).await;
+        let asked = sample(&server, row, &key_of(row, "ada"), "lmit=1");
+        let problem = refused(400, "invalid", asked).await;
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("there is no parameter called \"lmit\""), "{detail}");
     }
