@@ -353,7 +353,7 @@ mod tests {
             slips.push(audit.begin(&who, asked()).await.unwrap());
         }
         let refused = audit.begin(&who, asked()).await.unwrap_err();
-        assert_eq!((refused.code(), refused.status()), ("unavailable", 503));
+        assert_eq!((refused.code(), refused.status()), (keyward::Code::Unavailable, 503));
         // A request that changed nothing gives its place back.
         drop(slips.pop());
         let slip = audit.begin(&who, asked()).await.unwrap();
