@@ -5,8 +5,9 @@ use crate::entries::{
 };
 use crate::operation::Declared;
 use crate::records::{
-    ClearRecords, CreateRecord, DeleteRecord, GetRecord, GetRecords, ListRecords, PatchRecord,
-    PutRecord,
+    BatchRecords, ClearRecords, CreateRecord, DeleteRecord, ExplainQuery, GetRecord,
+    GetRecordHistory, GetRecords, ListRecords, NearRecords, PatchRecord, PutRecord, QueryRecords,
+    RestoreRecord, WithinRecords,
 };
 
 /// All operations, in the order in which documentation shows them.
@@ -26,6 +27,13 @@ pub static TABLE: &[Declared] = &[
     Declared::of::<ListRecords>(),
     Declared::of::<ClearRecords>(),
     Declared::of::<GetRecords>(),
+    Declared::of::<BatchRecords>(),
+    Declared::of::<QueryRecords>(),
+    Declared::of::<ExplainQuery>(),
+    Declared::of::<NearRecords>(),
+    Declared::of::<WithinRecords>(),
+    Declared::of::<GetRecordHistory>(),
+    Declared::of::<RestoreRecord>(),
 ];
 
 #[cfg(test)]

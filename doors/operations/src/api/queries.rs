@@ -15,20 +15,16 @@ use crate::services::Services;
 /// After how many bytes of values and metadata a page ends, however many items were asked for.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// One page of what a query asks for, as `shown` writes it.
+/// One page of what a query asks for.
 pub async fn query(
     who: &Identity,
     services: &Services,
     reached: &Reached<'_>,
     query: Query,
-    shown: fn(&Answer) -> String,
-) -> Result<String> {
+) -> Result<Answer> {
     let budget = bounded(services, query.budget);
     let query = query.budget(budget).bytes_max(PAGE_BYTES_MAX);
-    beside(who, services, reached, |space| async move {
-        space.query(&query).await.map(|found| shown(&found))
-    })
-    .await
+    beside(who, services, reached, |space| async move { space.query(&query).await }).await
 }
 
 /// How a query is answered.
@@ -42,36 +38,28 @@ pub async fn explain(
     beside(who, services, reached, |space| async move { space.explain(&query).await }).await
 }
 
-/// The places nearest to a point, as `shown` writes them.
+/// The places nearest to a point.
 pub async fn near(
     who: &Identity,
     services: &Services,
     reached: &Reached<'_>,
     near: Near,
-    shown: fn(&Neighbours) -> String,
-) -> Result<String> {
+) -> Result<Neighbours> {
     let budget = bounded(services, near.budget);
     let near = near.budget(budget).bytes_max(PAGE_BYTES_MAX);
-    beside(who, services, reached, |space| async move {
-        space.near(&near).await.map(|found| shown(&found))
-    })
-    .await
+    beside(who, services, reached, |space| async move { space.near(&near).await }).await
 }
 
-/// One page of the places in a box, as `shown` writes it.
+/// One page of the places in a box.
 pub async fn within(
     who: &Identity,
     services: &Services,
     reached: &Reached<'_>,
     within: Within,
-    shown: fn(&Answer) -> String,
-) -> Result<String> {
+) -> Result<Answer> {
     let budget = bounded(services, within.budget);
     let within = within.budget(budget).bytes_max(PAGE_BYTES_MAX);
-    beside(who, services, reached, |space| async move {
-        space.within(&within).await.map(|found| shown(&found))
-    })
-    .await
+    beside(who, services, reached, |space| async move { space.within(&within).await }).await
 }
 
 /// Some records, in the order of their keys.

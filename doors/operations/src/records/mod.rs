@@ -1,13 +1,19 @@
-//! Records of declared spaces: written by key, read, listed and deleted.
+//! Records of declared spaces: by key, through indexes, by place, and their earlier versions.
 
+mod batch;
 mod clear;
 mod create;
 mod delete;
 mod get;
 mod get_many;
+mod history;
 mod list;
+mod near;
 mod patch;
 mod put;
+mod query;
+mod restore;
+mod within;
 
 use jiff::Timestamp;
 use keyward::records::{Draft, Record};
@@ -15,14 +21,23 @@ use keyward::{Json, Key, Version};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use batch::{
+    BatchProblem, BatchRecords, BatchResult, BatchResults, RecordChange, RecordCreate,
+    RecordDelete, RecordMerge, RecordPut,
+};
 pub use clear::ClearRecords;
 pub use create::{CreateRecord, Created};
 pub use delete::DeleteRecord;
 pub use get::GetRecord;
 pub use get_many::{GetRecords, Records};
+pub use history::{GetRecordHistory, RecordHistory, RecordVersion};
 pub use list::{ListRecords, ListedRecord, RecordPage};
+pub use near::{NearPage, NearRecord, NearRecords};
 pub use patch::{ArrayRule, PatchRecord};
 pub use put::PutRecord;
+pub use query::{Cost, ExplainQuery, QueryPage, QueryPlan, QueryRecords};
+pub use restore::RestoreRecord;
+pub use within::WithinRecords;
 
 use crate::api::records::Changed;
 use crate::operation::{Reply, Status};

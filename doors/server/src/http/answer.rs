@@ -2,13 +2,10 @@
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use keyward::{Code, Key, Version};
+use keyward::{Code, Version};
 use keyward_operations::location::path;
 
 use super::conditional::{etag, is_known};
-use super::text::Object;
-use crate::api::entries::Written;
-use crate::api::records::Changed;
 use crate::http::problem::Answered;
 use crate::problem::{Problem, Result};
 
@@ -62,29 +59,6 @@ pub(crate) fn tagged(
     let (name, value) = etag(tag)?;
     response.headers_mut().insert(name, value);
     Ok(response)
-}
-
-/// What is said about a change that was made to a key.
-pub(crate) fn written(status: StatusCode, key: &str, done: &Written) -> Answered {
-    let mut response = match &done.version {
-        Some(version) => {
-            let text = Object::new().text("key", key).text("version", &version.to_string());
-            let mut response = json(status, text.finish());
-            let (name, value) = etag(version)?;
-            response.headers_mut().insert(name, value);
-            response
-        }
-        None => empty(StatusCode::NO_CONTENT),
-    };
-    mark_replayed(&mut response, done.replayed);
-    Ok(response)
-}
-
-/// What is said about a change that was made to a record.
-pub(crate) fn changed(key: &Key, done: Changed) -> Answered {
-    let status = if done.created { StatusCode::CREATED } else { StatusCode::OK };
-    let Changed { version, replayed, .. } = done;
-    written(status, &key.to_string(), &Written { version, replayed })
 }
 
 /// The header that says where something is.

@@ -5,7 +5,6 @@ pub(crate) mod agreements;
 pub(crate) mod answer;
 mod attempts;
 mod audit;
-mod batches;
 mod body;
 mod cache;
 mod claims;
@@ -21,7 +20,6 @@ pub(crate) mod gate;
 mod head;
 mod headers;
 mod health;
-mod history;
 pub(crate) mod jobs;
 mod keys;
 pub(crate) mod locks;
@@ -31,9 +29,7 @@ mod names;
 mod operations;
 pub(crate) mod origin;
 mod pages;
-pub(crate) mod places;
 pub(crate) mod problem;
-pub(crate) mod questions;
 pub(crate) mod queues;
 mod raw;
 pub(crate) mod registries;
@@ -89,10 +85,6 @@ fn described() -> (Router<App>, Router<App>, Value) {
         .merge(keys::routes())
         .merge(audit::routes())
         .merge(spaces::routes())
-        .merge(batches::routes())
-        .merge(questions::routes())
-        .merge(places::routes())
-        .merge(history::routes())
         .merge(migrations::routes())
         .merge(users::routes())
         .merge(queues::routes())

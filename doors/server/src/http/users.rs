@@ -7,12 +7,12 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Response, header};
 use futures_util::{StreamExt, stream};
 use keyward::records::{Belonging, Removed};
+use keyward_operations::records::RecordVersion;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::history::past;
 use super::request::At;
 use super::stores::answer;
 use super::text::{self, Object};
@@ -67,25 +67,27 @@ async fn export(
 
 fn line(thing: &Thing) -> String {
     match thing {
-        Thing::Key(key) => {
-            let key = serde_json::to_string(key).unwrap_or_else(|_| "null".to_owned());
-            Object::new().raw("api_key", &key).finish()
-        }
+        Thing::Key(key) => Object::new().raw("api_key", &as_json(key)).finish(),
         Thing::Stored { store, belonging } => {
             let object = Object::new().text("store", store);
             match belonging {
                 Belonging::Record { space, record } => {
                     object.text("space", space).raw("record", &text::record(record).finish())
                 }
-                Belonging::Past { space, key, past: version } => object
+                Belonging::Past { space, key, past } => object
                     .text("space", space)
                     .text("key", &key.to_string())
-                    .raw("past", &past(version)),
+                    .raw("past", &as_json(&RecordVersion::from(past.clone()))),
                 Belonging::Entry { key, entry } => object.raw("entry", &text::entry(key, entry)),
             }
             .finish()
         }
     }
+}
+
+/// Something that always serializes.
+fn as_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
 fn fault(problem: &Problem) -> String {

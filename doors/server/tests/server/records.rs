@@ -77,6 +77,8 @@ async fn a_change_is_made_only_if_its_condition_holds() {
     refused(412, failed, put("3").header("if-match", "\"x\", \"y\"")).await;
     assert_eq!(told(200, server.get(NOTE)).await, json!({"title": "2"}));
     answered(200, put("4").header("if-match", "*")).await;
+    // Records are not locked as entries are: a ticket is refused rather than ignored.
+    refused(400, "invalid", put("5").header("keyward-lock", "x")).await;
     answered(204, server.request(Method::DELETE, NOTE).header("if-match", "*")).await;
     refused(412, failed, server.request(Method::DELETE, NOTE).header("if-match", "*")).await;
 }

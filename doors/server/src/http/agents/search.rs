@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use keyward::agents::{Found, Search};
+use keyward::records::Filter;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -12,7 +13,6 @@ use utoipa_axum::routes;
 
 use super::super::answer::json;
 use super::super::entries::page_limit;
-use super::super::questions::filter;
 use super::super::request::{At, Content, Parameters};
 use super::super::text::{self, Object};
 use super::document::AgentDocument;
@@ -53,7 +53,9 @@ struct AgentSearch<'b> {
 impl AgentSearch<'_> {
     fn search(self) -> Result<Search> {
         let mut search = Search::new().starting(self.prefix).after(self.cursor);
-        search.filter = filter(self.filter)?;
+        if let Some(filter) = self.filter {
+            search.filter = Filter::parse(filter.get())?;
+        }
         search.limit = page_limit(self.limit)?;
         search.budget = self.budget.unwrap_or(search.budget);
         Ok(search)

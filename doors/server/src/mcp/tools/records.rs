@@ -5,7 +5,7 @@ use keyward::schema::{IndexKind, Ownership, Space as Declaration};
 use keyward::{Bindings, Code, Key, Version};
 use keyward_operations::context::Context;
 use keyward_operations::operation::Operation;
-use keyward_operations::records::{ListRecords, draft};
+use keyward_operations::records::{ListRecords, NearRecords, QueryRecords, draft};
 use keyward_operations::values::{Values, leading};
 use keyward_operations::vocabulary::Ttl;
 use rmcp::model::Tool;
@@ -13,17 +13,14 @@ use serde_json::value::RawValue;
 
 use super::{Call, Done, record_schemas as described};
 use crate::api::entries::Precondition;
-use crate::api::queries;
 use crate::api::records::{self, Change, Changed};
 use crate::api::spaces::{self, Reached, reach};
 use crate::app::App;
 use crate::auth::{Identity, Need};
 use crate::http::entries::stored;
-use crate::http::places::{NearBody, neighbours};
-use crate::http::questions::{QuestionBody, page};
 use crate::http::request::{key, prefix};
 use crate::http::text::{self, Object, told};
-use crate::mcp::arguments::{Arguments, read};
+use crate::mcp::arguments::Arguments;
 use crate::mcp::confirm::Ask;
 use crate::problem::{Problem, Result};
 use crate::stores::Served;
@@ -182,21 +179,11 @@ async fn run<O: Operation>(call: &Call) -> Result<Done> {
 }
 
 pub(super) async fn query(call: &Call) -> Result<Done> {
-    let mut arguments = call.arguments.clone();
-    let reached = space(call, &mut arguments)?;
-    let text = arguments.text();
-    let asked: QuestionBody<'_> = read(&text)?;
-    let query = asked.query(&reached.space.declaration().key)?;
-    Ok(Done::Told(queries::query(&call.who, &call.app, &reached, query, page).await?))
+    run::<QueryRecords>(call).await
 }
 
 pub(super) async fn near(call: &Call) -> Result<Done> {
-    let mut arguments = call.arguments.clone();
-    let reached = space(call, &mut arguments)?;
-    let text = arguments.text();
-    let asked: NearBody<'_> = read(&text)?;
-    let near = asked.near(reached.space.declaration())?;
-    Ok(Done::Told(queries::near(&call.who, &call.app, &reached, near, neighbours).await?))
+    run::<NearRecords>(call).await
 }
 
 pub(super) async fn delete(call: &Call) -> Result<Done> {

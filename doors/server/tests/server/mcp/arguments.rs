@@ -58,6 +58,7 @@ fn with(mut arguments: Value, more: Value) -> Value {
 fn names(said: &str, argument: &str) -> bool {
     said.starts_with("invalid")
         && (said.contains(&format!("no argument called {argument:?}"))
+            || said.contains(&format!("no parameter called {argument:?}"))
             || said.contains(&format!("unknown field `{argument}`")))
 }
 
