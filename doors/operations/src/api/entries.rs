@@ -116,12 +116,22 @@ pub async fn delete(
     terms: &Terms,
 ) -> Result<Option<Written>> {
     admit(who, served, key, Need::Write)?;
+    let store = served.store();
     if terms.expected == Precondition::None {
-        if let Some(replay) = replayed(served, terms).await? {
-            return Ok(Some(replay));
+        if let Some(mark) = &terms.mark
+            && let Some(replay) = mark.replay(store).await?
+        {
+            let found = Written { version: None, replayed: true };
+            return Ok((!replay.was_nothing()).then_some(found));
         }
-        if present(served.store().get(key).await?).is_none() {
-            return Ok(None);
+        if present(store.get(key).await?).is_none() {
+            // Remembered, so that the same request deletes nothing that comes later.
+            let Some(mark) = &terms.mark else { return Ok(None) };
+            let nothing = Commit::new().check(key.clone(), Expect::Absent);
+            let outcome = store.commit(mark.of_nothing(store, nothing)?).await?;
+            if let Outcome::Applied { .. } = outcome {
+                return Ok(None);
+            }
         }
     }
     let commit = Commit::new().delete(key.clone());

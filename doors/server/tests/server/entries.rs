@@ -196,6 +196,13 @@ async fn a_request_that_is_sent_again_is_done_once() {
     answered(200, server.put(ADA, "5")).await;
     answered(204, delete()).await;
     assert_eq!(told(200, server.get(ADA)).await, json!(5));
+
+    let other = "/v1/stores/main/entries/other";
+    let delete = || server.request(Method::DELETE, other).header("idempotency-key", "k4");
+    refused(404, "not-found", delete()).await;
+    answered(200, server.put(other, "6")).await;
+    refused(404, "not-found", delete()).await;
+    assert_eq!(told(200, server.get(other)).await, json!(6));
 }
 
 #[tokio::test]

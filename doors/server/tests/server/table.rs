@@ -15,6 +15,16 @@ url = "memory:"
 [spaces.notes]
 key = "user:{user}:notes:{note}"
 ownership = "user"
+history = 2
+
+[spaces.notes.indexes.by_text]
+field = "text"
+type = "text"
+
+[spaces.notes.indexes.by_place]
+kind = "geohash"
+lat = "lat"
+lon = "lon"
 "#;
 
 /// A key of a user that an operation can be about: of an entry, or of a record of the space notes.
@@ -49,6 +59,18 @@ fn sample(server: &Running, row: &Declared, key: &str, query: &str) -> RequestBu
         Body::MergePatch(_) => json!({ "n": 7 }),
         Body::Fields => match facts.id {
             "get_entries" | "get_records" => json!({ "keys": [key] }),
+            "batch_records" => json!({ "operations": [{ "put": { "key": key, "value": 7 } }] }),
+            "query_records" | "explain_query" => {
+                json!({ "index": "by_text", "owner": user, "equal": ["x"] })
+            }
+            "near_records" => {
+                json!({ "owner": user, "lat": 1, "lon": 1, "radius_m": 10 })
+            }
+            "within_records" => {
+                let (south, west, north, east) = (0, 0, 1, 1);
+                json!({ "owner": user, "south": south, "west": west, "north": north, "east": east })
+            }
+            "restore_record" => json!({ "to": 1 }),
             "create_record" => json!({ "values": { "user": user, "note": "n" }, "value": 7 }),
             id => panic!("say here what the body of {id} is"),
         },
@@ -110,7 +132,7 @@ async fn no_operation_reaches_another_users_keys() {
         answered_well(server.put(secret, "\"ada's\"").bearer_auth(&admin.secret)).await;
     }
     for row in TABLE {
-        for user in ["ada", "eve%3Aada", "eve%2Fada", "EVE"] {
+        for user in ["ada", "eve%3Aada", "eve.ada", "EVE"] {
             let asked = sample(&server, row, &key_of(row, user), "").bearer_auth(&eve.secret);
             let problem = refused(403, "forbidden", asked).await;
             assert!(!problem.to_string().contains("ada's"), "{problem}");
