@@ -54,7 +54,14 @@ impl Context {
 
     /// Checks what the caller may do, and runs the operation.
     pub async fn run<O: Operation>(&self, request: O) -> Result<O::Response> {
-        authorize::check(&self.who, &self.services, &request.needs())?;
+        if let Err(problem) = authorize::check(&self.who, &self.services, &request.needs()) {
+            if O::FACTS.audited()
+                && let Some(key) = request.key()
+            {
+                self.who.touches(key);
+            }
+            return Err(problem);
+        }
         request.run(self).await
     }
 

@@ -6,7 +6,7 @@
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use keyward::{Code, Json, Version};
+use keyward::{Code, Json, Key, Version};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,6 +30,11 @@ pub trait Operation: DeserializeOwned + JsonSchema + Send + Sync + 'static {
 
     /// What the caller must be allowed to do. Checked before [`run`](Self::run).
     fn needs(&self) -> Needs<'_>;
+
+    /// The key that the request would change, for the audit log of requests that are refused.
+    fn key(&self) -> Option<&Key> {
+        None
+    }
 
     /// Does it.
     fn run(self, cx: &Context) -> impl Future<Output = Result<Self::Response>> + Send;

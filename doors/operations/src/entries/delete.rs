@@ -36,6 +36,10 @@ impl Operation for DeleteEntry {
         Needs::Store { store: &self.store, need: Need::Write }
     }
 
+    fn key(&self) -> Option<&Key> {
+        Some(&self.key)
+    }
+
     async fn run(self, cx: &Context) -> Result<Deleted> {
         let Self { store, key, if_version, lock } = self;
         let terms = Terms {

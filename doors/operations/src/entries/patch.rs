@@ -43,6 +43,10 @@ impl Operation for PatchEntry {
         Needs::Store { store: &self.store, need: Need::Write }
     }
 
+    fn key(&self) -> Option<&Key> {
+        Some(&self.key)
+    }
+
     async fn run(self, cx: &Context) -> Result<Stored> {
         let Self { store, key, patch, if_version, if_absent, lock } = self;
         let terms = Terms {

@@ -47,6 +47,10 @@ impl Operation for PutEntry {
         Needs::Store { store: &self.store, need: Need::Write }
     }
 
+    fn key(&self) -> Option<&Key> {
+        Some(&self.key)
+    }
+
     async fn run(self, cx: &Context) -> Result<Stored> {
         let Self { store, key, value, metadata, ttl, if_version, if_absent, lock } = self;
         let put = Put { value, metadata, expiry: ttl.map(Expiry::from) };

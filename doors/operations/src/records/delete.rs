@@ -34,6 +34,10 @@ impl Operation for DeleteRecord {
         Needs::Space { space: &self.space, need: Need::Write }
     }
 
+    fn key(&self) -> Option<&Key> {
+        Some(&self.key)
+    }
+
     async fn run(self, cx: &Context) -> Result<Deleted> {
         let Self { space, key, if_version } = self;
         let reached = cx.space(&space)?;

@@ -75,6 +75,10 @@ impl Operation for PatchRecord {
         Needs::Space { space: &self.space, need: Need::Write }
     }
 
+    fn key(&self) -> Option<&Key> {
+        Some(&self.key)
+    }
+
     async fn run(self, cx: &Context) -> Result<Stored> {
         let Self { space, key, patch, arrays, preserve, if_version, if_absent } = self;
         let reached = cx.space(&space)?;

@@ -46,6 +46,10 @@ impl Operation for PutRecord {
         Needs::Space { space: &self.space, need: Need::Write }
     }
 
+    fn key(&self) -> Option<&Key> {
+        Some(&self.key)
+    }
+
     async fn run(self, cx: &Context) -> Result<Stored> {
         let Self { space, key, value, metadata, ttl, if_version, if_absent } = self;
         let reached = cx.space(&space)?;

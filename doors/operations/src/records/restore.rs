@@ -40,6 +40,10 @@ impl Operation for RestoreRecord {
         Needs::Space { space: &self.space, need: Need::Write }
     }
 
+    fn key(&self) -> Option<&Key> {
+        Some(&self.key)
+    }
+
     async fn run(self, cx: &Context) -> Result<Stored> {
         let Self { space, key, to, if_version, if_absent } = self;
         let reached = cx.space(&space)?;

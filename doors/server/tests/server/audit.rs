@@ -151,3 +151,20 @@ async fn a_flood_of_refused_requests_is_two_lines() {
     let done = acts.iter().filter(|act| act["status"].as_u64().is_some_and(|it| it < 300));
     assert_eq!(done.count(), 3);
 }
+
+#[tokio::test]
+async fn a_delete_that_no_scope_allows_is_in_the_log_with_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("embedded:{}", folder.path().join("data").display());
+    let server = Running::on(&without_schema(&url).unwrap()).await;
+    let admin = server.admin().await;
+    let reader = json!({"name": "reader", "scopes": ["read:store/main"]});
+    let reader = server.key(&admin, &reader).await;
+    let delete = server.request(Method::DELETE, "/v1/stores/main/entries/a:b");
+    refused(403, "forbidden", delete.bearer_auth(&reader.secret)).await;
+    server.stop().await;
+    let acts = acts(&url).await;
+    let refused: Vec<_> = acts.iter().filter(|act| act["method"] == "DELETE").collect();
+    assert_eq!(refused.len(), 1, "{acts:?}");
+    assert_eq!((&refused[0]["status"], &refused[0]["keys"]), (&json!(403), &json!(["a:b"])));
+}

@@ -90,6 +90,11 @@ struct AgentStats {
     /// When an entry was last updated.
     #[schema(rename = "updatedAt")]
     updated_at: Option<String>,
+    /// How many documents a list leaves out, where a store has `layout=document`; left out if none.
+    skipped: Option<u64>,
+    /// The id of the last of them.
+    #[schema(rename = "lastSkipped")]
+    last_skipped: Option<String>,
 }
 
 /// Says how much a namespace holds. All of it is read.
