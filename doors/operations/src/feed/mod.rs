@@ -1,7 +1,7 @@
 //! The change feed of one store: one engine watch, shared by all watchers.
 //!
 //! A watch of an engine reads the log of commits by itself. Thousands of them would read, and hold,
-//! the same pages; here one watch reads, and keeps the last commits in a [`Ring`] of bounded size. A
+//! the same pages; here one watch reads, and keeps the last commits in a ring of bounded size. A
 //! watcher is a revision and a filter: it holds no events while its client does not read. A watcher
 //! that is older than the ring reads the log for itself, a small piece at a time, a few watchers at
 //! once.
