@@ -22,8 +22,8 @@ pub trait Provider: Send + Sync {
 
     /// Asks. An answer that was cut or declined is an answer; [`Answer::finish`] says so.
     ///
-    /// Dropping the future ends the request. An error that is
-    /// [`retryable`](crate::Error::retryable) has [`Models`](crate::Models) ask again.
+    /// Dropping the future ends the request. An error that
+    /// is retryable ([`Coded`](keyward_engine::Coded)) has [`Models`](crate::Models) ask again.
     fn ask<'a>(&'a self, request: &'a Request) -> Asked<'a>;
 }
 
