@@ -196,13 +196,13 @@ impl Scope {
 /// Everything a credential allows.
 ///
 /// ```
-/// use keyward_server::{Need, Scopes, Target};
+/// use keyward_operations::identity::{Need, Scopes, Target};
 ///
 /// let scopes: Scopes = ["write:space/notes", "read:store/app"].iter().map(|it| it.parse())
 ///     .collect::<Result<Vec<_>, _>>()?.into();
 /// assert!(scopes.allow(Need::Read, &Target::Space { space: "notes", store: "app" }));
 /// assert!(!scopes.allow(Need::Write, &Target::Store("app")));
-/// # Ok::<(), keyward_server::BadScope>(())
+/// # Ok::<(), keyward_operations::identity::BadScope>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
