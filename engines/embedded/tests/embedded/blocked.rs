@@ -18,6 +18,8 @@ use crate::process::{self, Process, tell};
 const WRITE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Far longer than anything here takes on a busy machine, and far shorter than for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it takes at most until a signal has stopped every thread of a process.
+const STOP_TIME_MAX: Duration = Duration::from_secs(2);
 
 fn options() -> Options {
     Options { write_timeout: WRITE_TIMEOUT, ..Options::default() }
@@ -39,9 +41,13 @@ struct StoppingClock {
 }
 
 impl Clock for StoppingClock {
+    #[allow(clippy::disallowed_methods, reason = "nothing tells when a signal arrives")]
     fn now(&self) -> Timestamp {
         if self.armed.swap(false, Ordering::Relaxed) {
             kill_process(getpid(), Signal::STOP).unwrap();
+            // The kernel gives the signal to any thread, which stops the others once it runs. On a busy machine
+            // this one would commit before that.
+            std::thread::sleep(STOP_TIME_MAX);
         }
         SystemClock.now()
     }
