@@ -10,7 +10,7 @@ use crate::output::Output;
 
 /// Neither `--plan` nor `--apply` was passed, and there is nobody to ask.
 pub fn unsaid() -> Failure {
-    Failure::invalid("it is not said whether to show the plan or to do it")
+    Failure::invalid("pass --plan to preview or --apply to do it")
         .hint("Add --plan to see what would be done, or --apply to do it.")
 }
 

@@ -1,4 +1,4 @@
-//! What operations are configured with.
+//! Configuration of the services that operations use.
 
 use std::path::PathBuf;
 use std::sync::Arc;

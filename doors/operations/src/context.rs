@@ -1,4 +1,4 @@
-//! Who asks, and on what an operation works.
+//! The context of a request: its caller, the services, and its idempotency mark.
 
 use crate::api::spaces::{Reached, reach};
 use crate::authorize;
@@ -10,7 +10,7 @@ use crate::operation::Operation;
 use crate::problem::{Problem, Result};
 use crate::services::Services;
 
-/// Who asks, on what an operation works, and by what it is known again.
+/// The context of a request: its caller, the services, and its idempotency mark.
 #[derive(Debug, Clone)]
 pub struct Context {
     who: Identity,
@@ -37,7 +37,7 @@ impl Context {
         &self.who
     }
 
-    /// What the operation works on.
+    /// The services.
     pub fn services(&self) -> &Services {
         &self.services
     }
@@ -47,7 +47,7 @@ impl Context {
         reach(&self.who, self.services.stores(), name)
     }
 
-    /// What remembers the request in the commit that does it, if it has an idempotency key.
+    /// The idempotency mark, written in the commit that does the request; none without an idempotency key.
     pub fn mark(&self) -> Option<&Mark> {
         self.mark.as_ref()
     }
@@ -65,7 +65,7 @@ impl Context {
         request.run(self).await
     }
 
-    /// Makes the mark of a request from its idempotency key and everything that it asks for.
+    /// Makes the idempotency mark from the key and the fingerprint of the request.
     pub(crate) fn remember(&mut self, facts: &Facts, input: &Input<'_>) -> Result<()> {
         let Some(chosen) = &self.chosen else { return Ok(()) };
         if facts.effect == Effect::Reads {

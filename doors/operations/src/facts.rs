@@ -1,6 +1,6 @@
-//! What doors know of an operation before anybody calls it.
+//! Facts of an operation: its route, tag, effect and kind of body.
 
-/// What doors know of an operation before anybody calls it.
+/// Facts of an operation: its route, tag, effect and kind of body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// Its name, unique and stable: `put_entry`.

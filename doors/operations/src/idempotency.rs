@@ -35,7 +35,7 @@ struct Remembered {
     told: Option<String>,
 }
 
-/// What is told about a request that found nothing to do.
+/// Marks a request that found nothing to do.
 const NOTHING: &str = "nothing";
 
 /// A request that was done before.

@@ -25,7 +25,7 @@ pub trait Operation: DeserializeOwned + JsonSchema + Send + Sync + 'static {
     /// The response.
     type Response: Reply;
 
-    /// What doors know of the operation before anybody calls it.
+    /// Its route, tag, effect and kind of body.
     const FACTS: Facts;
 
     /// What the caller must be allowed to do. Checked before [`run`](Self::run).

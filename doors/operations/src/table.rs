@@ -67,10 +67,10 @@ mod tests {
             for field in row.facts.path_fields().chain(body) {
                 assert!(fields.contains_key(field), "{id} has no field {field}");
             }
-            assert!(schema.get("description").is_some(), "{id} says not what it does");
+            assert!(schema.get("description").is_some(), "{id} has no description");
             for (name, field) in fields {
                 let is_documented = field.get("description").is_some();
-                assert!(is_documented, "{id}.{name} says not what it is");
+                assert!(is_documented, "{id}.{name} has no description");
             }
         }
     }

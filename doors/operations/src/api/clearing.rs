@@ -99,7 +99,7 @@ pub async fn clear_entries(
     who.require(Need::Write, &Target::Store(&served.name))?;
     let sight = admit_prefix(who, served, prefix)?;
     // To look at keys is not to change them: the audit log is not told of these.
-    let looks = who.anew();
+    let looks = who.for_new_act();
     let mut pages = Pages::new(services, served, prefix, &sight);
     let mut count = 0;
     while let Some(keys) = pages.next(who).await? {

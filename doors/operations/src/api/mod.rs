@@ -1,4 +1,4 @@
-//! What can be asked for, as plain functions: they know callers and data, and no wires.
+//! The functions behind operations, and behind routes that are not operations yet.
 
 pub mod agents;
 pub mod agreements;

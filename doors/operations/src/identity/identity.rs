@@ -132,8 +132,8 @@ impl Identity {
         })
     }
 
-    /// The same caller, for one more act: what was remembered of the one before is not this one's.
-    pub fn anew(&self) -> Self {
+    /// The same caller for another act, without what was recorded of the previous one.
+    pub fn for_new_act(&self) -> Self {
         self.acting(self.caller().clone())
     }
 

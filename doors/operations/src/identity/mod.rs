@@ -1,4 +1,4 @@
-//! Who asks: identities, scopes and API keys. How a credential becomes an identity is for the door.
+//! Identities, scopes and API keys. Each door authenticates credentials itself.
 
 #[expect(clippy::module_inception, reason = "the type and its module have the concept's name")]
 mod identity;

@@ -175,7 +175,7 @@ impl Handler {
             Asked::Agreed => call.confirmed = Some(ask.count),
         }
         // What is done now is an act of its own.
-        call.who = call.who.anew();
+        call.who = call.who.for_new_act();
         Ok(match self.shared.run(&call).await {
             Ok(Done::Told(text)) => answer::told(text).into(),
             Ok(Done::Said { text, failed }) => answer::said(text, failed).into(),

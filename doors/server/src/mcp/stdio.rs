@@ -328,7 +328,7 @@ where
                 Ok(mut message) => {
                     self.under_way.took(&message);
                     message.insert_extension(Sent(line));
-                    message.insert_extension(self.who.anew());
+                    message.insert_extension(self.who.for_new_act());
                     return Some(message);
                 }
                 Err(error) => {

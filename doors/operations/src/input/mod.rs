@@ -1,8 +1,9 @@
-//! The fields of a request, wherever a door found them, on their way into its type.
+//! The fields of a request, and how they are read into its type.
 //!
 //! A field of a path or a query is text, and read as the type of the field says; a member of a JSON object
-//! is JSON; a whole body is passed on as it is. What is wrong is said in plain words, with the name of the
-//! field.
+//! is JSON; a whole body is passed on unparsed. Errors name the field and what it must be.
+
+mod wrong;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,12 +11,13 @@ use std::fmt;
 use keyward::Json;
 use serde::de::value::{SeqDeserializer, StrDeserializer};
 use serde::de::{
-    self, DeserializeSeed, Deserializer, EnumAccess, Error as _, Expected, IntoDeserializer,
-    MapAccess, Unexpected, VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, Unexpected,
+    VariantAccess, Visitor,
 };
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::value::RawValue;
 
+pub use self::wrong::Wrong;
 use crate::problem::{Problem, Result};
 
 /// The fields of a request.
@@ -33,9 +35,9 @@ pub enum Part<'i> {
     Texts(Vec<String>),
     /// JSON.
     Json(&'i RawValue),
-    /// JSON that was not looked at yet: a whole body.
+    /// Unparsed JSON: a whole body.
     Whole(&'i [u8]),
-    /// Something that is so.
+    /// A flag that is set.
     Flag,
 }
 
@@ -127,113 +129,6 @@ fn placed(error: &serde_json::Error) -> String {
     match text.strip_suffix(&place) {
         Some(message) => format!("{message} (line {}, column {})", error.line(), error.column()),
         None => text,
-    }
-}
-
-/// What is wrong with a request.
-#[derive(Debug)]
-pub struct Wrong {
-    message: String,
-    /// Whether the message says which field it is about.
-    named: bool,
-}
-
-impl Wrong {
-    fn said(message: String) -> Self {
-        Self { message, named: false }
-    }
-
-    fn named(message: String) -> Self {
-        Self { message, named: true }
-    }
-
-    fn of(self, field: &str) -> Self {
-        match self.named {
-            true => self,
-            false => Self::named(format!("{field} {}", self.message)),
-        }
-    }
-
-    /// What a JSON library says, in plain words.
-    fn of_json(error: &serde_json::Error) -> Self {
-        let text = error.to_string();
-        let text = text.split(" at line ").next().unwrap_or_default();
-        let kinds = ["invalid type: ", "invalid value: "];
-        let told = kinds.into_iter().find_map(|kind| {
-            let (found, expected) = text.strip_prefix(kind)?.rsplit_once(", expected ")?;
-            Some(format!("must be {}, not {}", plain(expected), found.replace('`', "")))
-        });
-        let quoted = |text: &str| text.replace('`', "\"");
-        Self::said(told.unwrap_or_else(|| match text.strip_prefix("missing field ") {
-            Some(field) => format!("lacks the member {}", quoted(field)),
-            None if text.starts_with("unknown ") => format!("has an {}", quoted(text)),
-            None => text.to_owned(),
-        }))
-    }
-}
-
-/// What is expected, in plain words.
-fn plain(expected: &str) -> &str {
-    match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" | "isize" => "a whole number",
-        "nonzero" | "a nonzero usize" | "a nonzero u64" | "a nonzero u32" => "at least 1",
-        "f32" | "f64" => "a number",
-        "bool" | "a boolean" => "true or false",
-        "a string" | "string" | "str" => "a text",
-        "a sequence" | "sequence" => "a list",
-        "a map" | "map" => "an object",
-        other => other,
-    }
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Wrong {}
-
-impl de::Error for Wrong {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::said(message.to_string())
-    }
-
-    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let expected = expected.to_string();
-        Self::said(format!("must be {}, not {}", plain(&expected), shown(found)))
-    }
-
-    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::invalid_type(found, expected)
-    }
-
-    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        Self::said(format!("must be one of {}, not {variant:?}", expected.join(", ")))
-    }
-
-    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
-        let known = expected.join(", ");
-        Self::named(format!("there is no parameter called {field:?}; the parameters are: {known}"))
-    }
-
-    fn missing_field(field: &'static str) -> Self {
-        Self::named(format!("{field} is missing"))
-    }
-
-    fn duplicate_field(field: &'static str) -> Self {
-        Self::named(format!("{field} is given twice"))
-    }
-}
-
-fn shown(found: Unexpected<'_>) -> String {
-    match found {
-        Unexpected::Str(text) => format!("{text:?}"),
-        Unexpected::Bool(flag) => flag.to_string(),
-        Unexpected::Unsigned(number) => number.to_string(),
-        Unexpected::Signed(number) => number.to_string(),
-        Unexpected::Float(number) => number.to_string(),
-        other => other.to_string(),
     }
 }
 
